@@ -1,0 +1,170 @@
+"""Every operator command, once: keys, buttons, palette, help, CLI verbs and the README's table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Availability = Literal["always", "service", "no_engine", "engine", "serving"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One thing the operator can do."""
+
+    id: str
+    """Stable name, `noun.verb`."""
+
+    title: str
+    """Palette and footer text."""
+
+    help: str
+    """One sentence."""
+
+    key: str = ""
+    """Default key; empty means palette and command line only."""
+
+    argument: str = ""
+    """Name of the one argument it takes, empty for none."""
+
+    confirm: str = ""
+    """The question asked before it runs; empty for none."""
+
+    available: Availability = "always"
+    """What must be there: `engine` is any living engine, `serving` one that answers."""
+
+    local: bool = False
+    """Done by the console itself, without the service."""
+
+    @property
+    def action(self) -> str:
+        """The action name that performs it: `engine.restart` → `engine_restart`."""
+        return self.id.replace(".", "_").replace("-", "_")
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        id="view.overview",
+        title="Overview",
+        help="Who is served, how fast, what limits it.",
+        key="1",
+        local=True,
+    ),
+    Command(
+        id="view.engine",
+        title="Engine",
+        help="Identity, phases, settings asked and in force.",
+        key="2",
+        local=True,
+    ),
+    Command(
+        id="view.logs",
+        title="Logs",
+        help="The engine's output as it is written.",
+        key="3",
+        local=True,
+    ),
+    Command(
+        id="engine.start",
+        title="Start engine",
+        help="Start the engine with the chosen profile.",
+        key="S",
+        argument="profile",
+        available="no_engine",
+    ),
+    Command(
+        id="engine.stop",
+        title="Stop engine",
+        help="Drain, stop and verify that nothing of the engine is left.",
+        key="X",
+        confirm="Stop the engine? Running requests are cut.",
+        available="engine",
+    ),
+    Command(
+        id="engine.restart",
+        title="Restart engine",
+        help="Stop the engine and start it again with the same profile.",
+        key="R",
+        confirm="Restart the engine? Running requests are cut.",
+        available="engine",
+    ),
+    Command(
+        id="engine.switch",
+        title="Switch profile",
+        help="Start another profile instead; a failed start rolls back.",
+        key="m",
+        argument="profile",
+        confirm="Switch? Running requests are cut.",
+        available="service",
+    ),
+    Command(
+        id="engine.speculation",
+        title="Speculation on or off",
+        help="Turn speculative decoding on or off; the engine restarts for it.",
+        key="s",
+        argument="mode",
+        confirm="Change speculation? The engine restarts; running requests are cut.",
+        available="engine",
+    ),
+    Command(
+        id="engine.clean",
+        title="End what is left of the engine",
+        help="End exactly the processes that an engine left behind.",
+        key="K",
+        confirm="End the processes that the engine left behind?",
+        available="service",
+    ),
+    Command(
+        id="request.test",
+        title="Test request",
+        help="Send a short prompt through the gateway and show the answer.",
+        key="t",
+        available="serving",
+    ),
+    Command(
+        id="limit.explain",
+        title="Why slow",
+        help="The evidence for the limit, and what was ruled out.",
+        key="w",
+        local=True,
+    ),
+    Command(
+        id="client.env",
+        title="Connect a client",
+        help="The client's environment, ready to paste.",
+        key="e",
+        available="service",
+    ),
+    Command(
+        id="events.read",
+        title="Events",
+        help="What happened, newest first.",
+        key="u",
+        available="service",
+    ),
+    Command(
+        id="help.show",
+        title="Help",
+        help="Keys, commands and what each figure means.",
+        key="question_mark",
+        local=True,
+    ),
+    Command(
+        id="console.quit",
+        title="Leave",
+        help="Close the console; the service and the engine keep running.",
+        key="q",
+        local=True,
+    ),
+    Command(
+        id="service.stop",
+        title="Stop service",
+        help="Stop the service; with engine=yes the engine too.",
+        argument="engine",
+        confirm="Stop the service? Clients lose the gateway.",
+        available="service",
+    ),
+)
+"""The table. Order is the order of the help screen."""
+
+BY_ID = {command.id: command for command in COMMANDS}

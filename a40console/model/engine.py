@@ -1,0 +1,60 @@
+"""What an engine is to us: its states, its address, its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from a40console.model.figures import Missing
+
+EngineKind = Literal["vllm", "llamacpp", "sim", "foreign"]
+
+
+class EngineState(StrEnum):
+    """Where an engine is in its life, as the operator sees it."""
+
+    ABSENT = "absent"
+    FETCHING = "fetching"
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    ORPHANED = "orphaned"
+    HUNG = "hung"
+    ASLEEP = "asleep"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an engine's HTTP surface is reached."""
+
+    base_url: str
+    """`http://127.0.0.1:8000`; with a socket path only its scheme, host and prefix count."""
+
+    socket_path: str | None = None
+    api_key: str | None = None
+    """Sent as a bearer token; never printed."""
+
+    plugin_token: str | None = None
+    """Token of our plugin inside vLLM, None where there is no plugin; never printed."""
+
+    def __repr__(self) -> str:
+        """The address alone: secrets must not reach a log through a repr."""
+        return f"Endpoint({self.socket_path or self.base_url})"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEnd:
+    """How an engine ended."""
+
+    code: int | Missing
+    signal: str | Missing
+    """`SIGKILL`; missing when it ended by itself."""
+
+    cause: str
+    """Read from the log and the kernel, not from the exit code alone."""
+
+    at: str

@@ -1,0 +1,43 @@
+"""What happened, when and to whom: the service's journal, and what commands answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["info", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the journal; ids grow by one and survive a restart of the service."""
+
+    id: int
+    at: str
+    """ISO 8601, UTC."""
+
+    kind: str
+    """What happened, past tense: `engine.started`, `counters.reset`."""
+
+    text: str
+    """One line for the operator."""
+
+    severity: Severity = "info"
+    data: dict[str, str] = field(default_factory=dict)
+    """Evidence, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong or worth knowing, with its evidence and what mends it."""
+
+    code: str
+    """Stable, for scripts: `engine-hung`."""
+
+    severity: Severity
+    title: str
+    evidence: str
+    since: str
+    remedy: str
+    command: str | None = None
+    """Id of the command that applies the remedy."""

@@ -1,0 +1,139 @@
+"""Every path of the console, in one place; `A40CONSOLE_HOME` moves all of them under one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from a40console.errors import RefusedError
+
+SOCKET_PATH_LIMIT = 107
+"""AF_UNIX paths hold 108 bytes with the closing NUL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where configuration, state, data and the runtime sockets live."""
+
+    home: Path
+    """What the operator calls our home; the socket's name is derived from it."""
+
+    config: Path
+    state: Path
+    data: Path
+    runtime: Path
+    """Short, 0700: sockets only."""
+
+    @property
+    def config_file(self) -> Path:
+        """The operator's settings."""
+        return self.config / "config.toml"
+
+    @property
+    def profiles(self) -> Path:
+        """The operator's own profiles."""
+        return self.config / "profiles"
+
+    @property
+    def themes(self) -> Path:
+        """The operator's own themes."""
+        return self.config / "themes"
+
+    @property
+    def control_socket(self) -> Path:
+        """Where the service listens."""
+        return self.runtime / "control.sock"
+
+    @property
+    def service_log(self) -> Path:
+        """The service's own log."""
+        return self.state / "service.log"
+
+    @property
+    def service_lock(self) -> Path:
+        """Locked by the one service that runs here."""
+        return self.state / "service.lock"
+
+    @property
+    def events(self) -> Path:
+        """The journal, one JSON object a line."""
+        return self.state / "events.jsonl"
+
+    @property
+    def desired(self) -> Path:
+        """What the operator asked to run, for a service that comes back."""
+        return self.state / "desired.json"
+
+    @property
+    def gateway_token(self) -> Path:
+        """The gateway's token, 0600."""
+        return self.state / "gateway.token"
+
+    @property
+    def engine_runs(self) -> Path:
+        """One folder an engine start: output, identity, end."""
+        return self.state / "engines"
+
+    @property
+    def engine_plugin(self) -> Path:
+        """Folders that go on a vLLM's path."""
+        return self.data / "engine-plugin"
+
+    @property
+    def models(self) -> Path:
+        """Model files that we fetched."""
+        return self.data / "models"
+
+    def engine_socket(self, run_id: str) -> Path:
+        """A fresh socket for one engine start: a stale file can never block it."""
+        return self.runtime / f"{hashlib.sha256(run_id.encode()).hexdigest()[:10]}.sock"
+
+
+def locate(environment: dict[str, str] | os._Environ[str] = os.environ) -> Paths:
+    """The paths for this environment; nothing is created."""
+    if moved := environment.get("A40CONSOLE_HOME"):
+        home = Path(moved).expanduser().absolute()
+        config, state, data = home / "config", home / "state", home / "data"
+    else:
+        config = platformdirs.user_config_path("a40console")
+        state = platformdirs.user_state_path("a40console")
+        data = platformdirs.user_data_path("a40console")
+        home = state
+    return Paths(home=home, config=config, state=state, data=data, runtime=_runtime(home))
+
+
+def _runtime(home: Path) -> Path:
+    """A short folder of this user, told apart by home, so that the path limit is never met."""
+    name = f"a40console-{os.getuid()}-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
+    return Path(tempfile.gettempdir()) / name
+
+
+def make_private(folder: Path) -> Path:
+    """Create the folder 0700 where it is not there yet.
+
+    Raises:
+        RefusedError: If it cannot be made, or belongs to somebody else.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        if status.st_uid != os.getuid() or folder.is_symlink():
+            raise RefusedError(
+                f"{folder} belongs to somebody else",
+                evidence=f"owner uid {status.st_uid}, ours {os.getuid()}",
+                remedy="Remove it, or set A40CONSOLE_HOME to a folder of your own.",
+            )
+        if status.st_mode & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise RefusedError(
+            f"{folder} cannot be used",
+            evidence=str(error),
+            remedy="Free space or permission there, or set A40CONSOLE_HOME to a writable folder.",
+        ) from error
+    return folder

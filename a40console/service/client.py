@@ -1,0 +1,204 @@
+"""The service as the console, the commands and scripts see it: over its control socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from a40console.errors import ConsoleError, Exit, NoServiceError, RefusedError, TimedOutError
+from a40console.model.codec import DecodeError, decode
+from a40console.model.control import (
+    ClientEnvironment,
+    CommandResult,
+    Hello,
+    HistoryPoint,
+    LogChunk,
+    ProfileSummary,
+    Trouble,
+)
+from a40console.model.event import Event
+from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
+
+T = TypeVar("T")
+
+_CONNECT_TIMEOUT_S = 3.0
+_READ_TIMEOUT_S = 30.0
+
+
+class ServiceClient:
+    """Speaks the control API over a Unix socket; every failure is a ConsoleError.
+
+    `transport` replaces the socket in tests.
+    """
+
+    def __init__(
+        self, socket_path: Path, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._socket_path = socket_path
+        self._http = httpx.AsyncClient(
+            transport=transport or httpx.AsyncHTTPTransport(uds=str(socket_path)),
+            base_url="http://service",
+            timeout=httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._http.aclose()
+
+    async def hello(self) -> Hello:
+        """Who answers.
+
+        Raises:
+            NoServiceError: If nobody listens on the socket.
+            RefusedError: If the service speaks another protocol than we do.
+        """
+        hello = await self._get(Hello, "/v1/hello")
+        if hello.protocol != PROTOCOL_VERSION:
+            raise RefusedError(
+                f"The running service is version {hello.version} and speaks another protocol",
+                evidence=f"its protocol {hello.protocol}, ours {PROTOCOL_VERSION}",
+                remedy="Restart it: a40console stop, then this command again. "
+                "The engine keeps running.",
+            )
+        return hello
+
+    async def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+        return await self._get(Snapshot, "/v1/snapshot")
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Snapshots as they are made, the newest first of all; ends with NoServiceError."""
+        timeout = httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S)
+        try:
+            async with self._http.stream("GET", "/v1/snapshots", timeout=timeout) as response:
+                async for line in response.aiter_lines():
+                    if line:
+                        yield _decoded(Snapshot, json.loads(line))
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        raise NoServiceError("The service ended the stream", remedy="It is probably restarting.")
+
+    async def history(self, since_s: float = 0.0) -> tuple[HistoryPoint, ...]:
+        """The past, one point a second, newer than a Unix time."""
+        return await self._get_list(HistoryPoint, "/v1/history", since=since_s)
+
+    async def events(self, since: int = 0, limit: int = 200) -> tuple[Event, ...]:
+        """The newest `limit` journal entries with an id above `since`, oldest first."""
+        return await self._get_list(Event, "/v1/events", since=since, limit=limit)
+
+    async def profiles(self) -> tuple[ProfileSummary, ...]:
+        """Every profile, shipped and the operator's own."""
+        return await self._get_list(ProfileSummary, "/v1/profiles")
+
+    async def logs(self, offset: int = -65536, limit_bytes: int = 65536) -> LogChunk:
+        """The engine's output from a byte offset; a negative one counts from the end."""
+        return await self._get(LogChunk, "/v1/logs", offset=offset, limit=limit_bytes)
+
+    async def environment(self) -> ClientEnvironment:
+        """What a client must set to reach the gateway, its token included."""
+        return await self._get(ClientEnvironment, "/v1/environment")
+
+    async def start(self, command: str, **arguments: str) -> CommandResult:
+        """Begin a command; answers at once with its id.
+
+        Raises:
+            RefusedError: If it cannot be done as things are.
+        """
+        data = await self._request("POST", f"/v1/commands/{command}", json=arguments)
+        return _decoded(CommandResult, data)
+
+    async def result(self, command_id: str) -> CommandResult:
+        """How far a command is."""
+        return await self._get(CommandResult, f"/v1/commands/{command_id}")
+
+    async def run(self, command: str, *, timeout_s: float, **arguments: str) -> CommandResult:
+        """Begin a command and wait for its end.
+
+        Raises:
+            ConsoleError: The command's own trouble, with its exit code.
+            TimedOutError: If it is still running after `timeout_s`; it goes on.
+        """
+        started = await self.start(command, **arguments)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        result = started
+        while result.state == "running":
+            if asyncio.get_running_loop().time() > deadline:
+                raise TimedOutError(
+                    f"{command} is still running after {timeout_s:.0f} s",
+                    evidence=f"command id {started.id}",
+                    remedy="It goes on; watch it with: a40console status",
+                )
+            await asyncio.sleep(0.1)
+            result = await self.result(started.id)
+        if result.trouble is not None:
+            raise _trouble(result.trouble)
+        return result
+
+    async def _get(self, kind: type[T], path: str, **query: Any) -> T:
+        return _decoded(kind, await self._request("GET", path, params=query))
+
+    async def _get_list(self, kind: type[T], path: str, **query: Any) -> tuple[T, ...]:
+        data = await self._request("GET", path, params=query)
+        return tuple(_decoded(kind, item) for item in data)
+
+    async def _request(self, method: str, path: str, **options: Any) -> Any:
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.TimeoutException as error:
+            raise TimedOutError(
+                "The service does not answer",
+                evidence=f"{path}: {type(error).__name__} on {self._socket_path}",
+                remedy="Look at its log: a40console doctor names the file.",
+            ) from error
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        data = response.json()
+        if response.is_error:
+            raise _trouble(_decoded(Trouble, data))
+        return data
+
+    def _unreachable(self, error: Exception) -> NoServiceError:
+        return NoServiceError(
+            "No service answers",
+            evidence=f"{self._socket_path}: {error or type(error).__name__}",
+            remedy="Start one with: a40console serve",
+        )
+
+
+def _decoded(kind: type[T], data: Any) -> T:
+    try:
+        return decode(kind, data)
+    except DecodeError as error:
+        raise RefusedError(
+            "The service answers in another form than this version reads",
+            evidence=str(error),
+            remedy="Restart it: a40console stop, then this command again. "
+            "The engine keeps running.",
+        ) from error
+
+
+def _trouble(trouble: Trouble) -> ConsoleError:
+    known = {int(code) for code in Exit}
+    return ConsoleError(
+        trouble.message,
+        evidence=trouble.evidence,
+        remedy=trouble.remedy,
+        exit_code=Exit(trouble.exit_code) if trouble.exit_code in known else Exit.BUG,
+    )
