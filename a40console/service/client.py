@@ -165,7 +165,7 @@ class ServiceClient:
             raise TimedOutError(
                 "The service does not answer",
                 evidence=f"{path}: {type(error).__name__} on {self._socket_path}",
-                remedy="Look at its log: a40console doctor names the file.",
+                remedy="Look at service.log in the state folder, or restart it: a40console stop.",
             ) from error
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
@@ -177,7 +177,7 @@ class ServiceClient:
     def _unreachable(self, error: Exception) -> NoServiceError:
         return NoServiceError(
             "No service answers",
-            evidence=f"{self._socket_path}: {error or type(error).__name__}",
+            evidence=f"{self._socket_path}: {str(error) or type(error).__name__}",
             remedy="Start one with: a40console serve",
         )
 

@@ -1,0 +1,37 @@
+"""Small private files, written so that a crash or a full disk leaves the old or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file, 0600, by way of a temporary one.
+
+    Raises:
+        OSError: If the disk does not take it; the old file is then untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not JSON.
+    """
+    return json.loads(path.read_text(encoding="utf-8"))

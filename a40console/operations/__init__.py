@@ -1,0 +1,1 @@
+"""What spans domains: an engine's life from command to verified stop."""

@@ -1,0 +1,74 @@
+"""What one engine start was asked to be, kept beside its output so that it can be adopted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from a40console.files import read_json, write_private
+from a40console.model.codec import DecodeError, decode, encode
+from a40console.model.engine import Endpoint
+from a40console.model.profile import Profile
+
+RECORD_FILE = "run.json"
+TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
+KEPT_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One engine start: profile, address and digest, without any secret."""
+
+    id: str
+    profile: Profile
+    base_url: str
+    socket_path: str | None
+    plugin: bool
+    argv: tuple[str, ...]
+    argv_digest: str
+    started_at: str
+    vram_baseline_bytes: int | None = None
+    """Memory in use on the GPUs before the start."""
+
+    def folder(self, runs: Path) -> Path:
+        """Where its output, identity and end are."""
+        return runs / self.id
+
+    def endpoint(self, runs: Path) -> Endpoint:
+        """Its address, with the plugin's token read from its file."""
+        token_file = self.folder(runs) / TOKEN_FILE
+        token = token_file.read_text().strip() if self.plugin and token_file.exists() else None
+        return Endpoint(self.base_url, socket_path=self.socket_path, plugin_token=token)
+
+
+def save(record: RunRecord, runs: Path) -> None:
+    """Write the record into its run folder."""
+    write_private(record.folder(runs) / RECORD_FILE, json.dumps(encode(record)))
+
+
+def load(folder: Path) -> RunRecord | None:
+    """The record of a run folder; None where there is none that can be read."""
+    try:
+        return decode(RunRecord, read_json(folder / RECORD_FILE))
+    except (OSError, ValueError, DecodeError):
+        return None
+
+
+def latest(runs: Path) -> RunRecord | None:
+    """The record of the newest start."""
+    for folder in sorted(_folders(runs), reverse=True):
+        if record := load(folder):
+            return record
+    return None
+
+
+def prune(runs: Path) -> None:
+    """Remove the oldest run folders beyond those kept for looking back."""
+    for folder in sorted(_folders(runs))[:-KEPT_RUNS]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folders(runs: Path) -> list[Path]:
+    return [folder for folder in runs.iterdir() if folder.is_dir()] if runs.is_dir() else []

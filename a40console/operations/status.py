@@ -1,0 +1,63 @@
+"""Where the engine is in its life, as one frozen value that others read at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from a40console.engines.tree import ProcessId, ProcessInfo
+from a40console.model.engine import EngineEnd, EngineState
+from a40console.model.snapshot import Difference
+from a40console.operations.record import RunRecord
+
+LIVING = frozenset(
+    {
+        EngineState.STARTING,
+        EngineState.SERVING,
+        EngineState.DRAINING,
+        EngineState.STOPPING,
+        EngineState.ORPHANED,
+        EngineState.HUNG,
+        EngineState.ASLEEP,
+    }
+)
+"""States in which processes of the engine exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    """One moment of an engine's life; times are on the monotonic clock."""
+
+    state: EngineState = EngineState.ABSENT
+    run: RunRecord | None = None
+    phase: str | None = None
+    """Of a start: `download`, `load`, `compile`, `capture`; `ready` once it serves."""
+
+    phase_since_s: float | None = None
+    phase_detail: str = ""
+    """The last sign of progress, in the engine's words."""
+
+    progress_at_s: float | None = None
+    """When the start last showed progress."""
+
+    eta_s: float | None = None
+    pid: int | None = None
+    session_id: int | None = None
+    leader: ProcessId | None = None
+    started_at_s: float | None = None
+    restarts: int = 0
+    """Starts by us after it ended by itself, since it was last asked for."""
+
+    end: EngineEnd | None = None
+    remedy: str = ""
+    """What to do about a failure."""
+
+    differences: tuple[Difference, ...] = ()
+    survivors: tuple[ProcessInfo, ...] = ()
+    left: Literal["", "survivors", "unkillable"] = ""
+    """What the last stop or end left behind."""
+
+    @property
+    def living(self) -> bool:
+        """Whether the engine has processes."""
+        return self.state in LIVING

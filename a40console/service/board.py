@@ -1,0 +1,50 @@
+"""The newest snapshot, encoded once, and the past for charts; readers wait for the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+
+from a40console.model.codec import encode
+from a40console.model.control import HistoryPoint
+from a40console.model.snapshot import Snapshot
+
+HISTORY_POINTS = 3600
+
+
+class Board:
+    """Where the service pins its newest snapshot."""
+
+    def __init__(self) -> None:
+        self._line: bytes | None = None
+        self._changed = asyncio.Event()
+        self._history: deque[HistoryPoint] = deque(maxlen=HISTORY_POINTS)
+        self.snapshot: Snapshot | None = None
+
+    def pin(self, snapshot: Snapshot, point: HistoryPoint) -> None:
+        """Publish a snapshot and remember its point of history."""
+        self.snapshot = snapshot
+        self._line = json.dumps(encode(snapshot), separators=(",", ":")).encode()
+        self._history.append(point)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def newest(self) -> bytes:
+        """The newest snapshot as JSON, waiting for the first one."""
+        while self._line is None:
+            await self._changed.wait()
+        return self._line
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Snapshots as NDJSON lines; a slow reader misses some rather than falling behind."""
+        yield await self.newest() + b"\n"
+        while True:
+            await self._changed.wait()
+            if self._line is not None:
+                yield self._line + b"\n"
+
+    def since(self, at_s: float) -> tuple[HistoryPoint, ...]:
+        """Points newer than a Unix time, oldest first."""
+        return tuple(point for point in self._history if point.at_s > at_s)

@@ -1,0 +1,109 @@
+"""Commands as they run: each in a task of its own, its outcome kept for whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from a40console.errors import ConsoleError, Exit, UsageError
+from a40console.model.command import BY_ID
+from a40console.model.control import CommandResult, Trouble
+from a40console.service.journal import Journal
+
+KEPT_RESULTS = 200
+
+Handler = Callable[[Mapping[str, str]], Awaitable[dict[str, str]]]
+"""Does a command with its arguments and answers with result texts; raises ConsoleError."""
+
+log = logging.getLogger(__name__)
+
+
+class CommandTasks:
+    """Starts commands by id and remembers how they went."""
+
+    def __init__(self, handlers: Mapping[str, Handler], journal: Journal) -> None:
+        self._handlers = handlers
+        self._journal = journal
+        self._results: OrderedDict[str, CommandResult] = OrderedDict()
+        self._first_event: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, command: str, arguments: Mapping[str, str]) -> CommandResult:
+        """Begin a command.
+
+        Raises:
+            UsageError: If there is no such command here, or it takes no such argument.
+        """
+        handler = self._handlers.get(command)
+        if handler is None:
+            raise UsageError(
+                f"The service has no command {command}",
+                evidence="It has " + ", ".join(sorted(self._handlers)),
+            )
+        if unknown := arguments.keys() - {BY_ID[command].argument}:
+            raise UsageError(f"{command} takes no argument {min(unknown)}")
+        result = CommandResult(command=command, id=secrets.token_hex(6), state="running")
+        self._results[result.id] = result
+        self._first_event[result.id] = self._journal.last_id
+        while len(self._results) > KEPT_RESULTS:
+            old, _ = self._results.popitem(last=False)
+            self._first_event.pop(old, None)
+        task = asyncio.create_task(self._run(handler, result, arguments), name=command)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return result
+
+    def result(self, command_id: str) -> CommandResult:
+        """How a command is going.
+
+        Raises:
+            UsageError: If its id is unknown, or too old.
+        """
+        if command_id not in self._results:
+            raise UsageError(
+                f"No command has the id {command_id}",
+                evidence=f"the last {KEPT_RESULTS} are kept, since the service started",
+            )
+        result = self._results[command_id]
+        events = self._journal.since(self._first_event[command_id], 100)
+        return replace(result, events=events) if result.state == "running" else result
+
+    async def _run(
+        self, handler: Handler, started: CommandResult, arguments: Mapping[str, str]
+    ) -> None:
+        try:
+            answer = await handler(arguments)
+            ended = replace(started, state="done", result=answer)
+        except ConsoleError as error:
+            refused = error.exit_code in (Exit.USAGE, Exit.REFUSED)
+            ended = replace(
+                started, state="refused" if refused else "failed", trouble=error.trouble
+            )
+        except asyncio.CancelledError:
+            ended = replace(
+                started, state="failed", trouble=Trouble(message="The service was stopped first")
+            )
+        except Exception as error:
+            log.exception("%s failed", started.command)
+            ended = replace(
+                started,
+                state="failed",
+                trouble=Trouble(
+                    message=f"{started.command} met a bug of ours",
+                    evidence=f"{type(error).__name__}: {error}",
+                    remedy="The trace is in service.log.",
+                ),
+            )
+        if ended.trouble is not None:
+            self._journal.record(
+                "command.failed",
+                f"{ended.command}: {ended.trouble.message}",
+                "warn",
+                {"evidence": ended.trouble.evidence, "remedy": ended.trouble.remedy},
+            )
+        events = self._journal.since(self._first_event.get(started.id, 0), 100)
+        self._results[started.id] = replace(ended, events=events)

@@ -1,0 +1,66 @@
+"""Model values survive the trip through JSON, and what does not follow the contract is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a40console.model.codec import DecodeError, decode, encode
+from a40console.model.engine import EngineState
+from a40console.model.figures import Estimated, Figure, Missing, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: Text
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    state: EngineState
+    parts: tuple[Part, ...] | Missing
+    by_name: dict[str, Figure]
+    price: Decimal | None
+    note: str | None = None
+
+
+numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+figures = st.one_of(numbers, st.builds(Missing, st.text()), st.builds(Estimated, numbers))
+parts = st.builds(Part, name=st.one_of(st.text(), st.builds(Missing, st.text())), figure=figures)
+wholes = st.builds(
+    Whole,
+    state=st.sampled_from(EngineState),
+    parts=st.one_of(st.lists(parts).map(tuple), st.builds(Missing, st.text())),
+    by_name=st.dictionaries(st.text(), figures),
+    price=st.one_of(st.none(), st.floats(0, 1e6).map(lambda value: Decimal(str(value)))),
+    note=st.one_of(st.none(), st.text()),
+)
+
+
+@given(wholes)
+def test_round_trip(whole: Whole) -> None:
+    assert decode(Whole, json.loads(json.dumps(encode(whole)))) == whole
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ({"name": "a"}, "Part: key figure is missing"),
+        ({"name": "a", "figure": 1, "extra": 2}, "Part: unknown key extra"),
+        ({"name": 1, "figure": 1}, "Part.name"),
+        ({"name": "a", "figure": None}, "Part.figure"),
+        ({"name": "a", "figure": True}, "Part.figure"),
+        ({"name": "a", "figure": {"missing": 3}}, "Part.figure"),
+        ({"name": "a", "figure": {"value": 1, "estimated": False}}, "Part.figure"),
+        ([], "Part: expected an object"),
+    ],
+)
+def test_what_breaks_the_contract_is_refused_and_named(data: object, place: str) -> None:
+    with pytest.raises(DecodeError, match=place.replace(".", r"\.")):
+        decode(Part, data)
