@@ -280,6 +280,7 @@ class Keeper:
         self, code: int | None, by_signal: str | None, error: Exception | None = None
     ) -> None:
         """Notes the end of the leader, or why it never began."""
+        self.watch_memory()
         self.exit = {
             "code": code,
             "signal": by_signal,
@@ -293,23 +294,24 @@ class Keeper:
     def tick(self) -> None:
         """What is done once a second: the output's cap, the kernel's count, the record."""
         cap_output(self.run_dir, self.limit_bytes)
-        kills = oom_kills(self.oom_counter)
-        if kills is not None and self.oom_last is not None and kills > self.oom_last:
-            self.oom_kill_at = iso_time(time.time())
-        self.oom_last = kills
+        self.watch_memory()
         if self.exit:
             survivors = living_below(os.getpid())
             if identities(survivors) != identities(self.exit.get("survivors")):
+                counted = self.oom_last is not None and self.oom_at_start is not None
                 self.exit["survivors"] = survivors
-                self.exit["oom_kill"] = (
-                    None
-                    if kills is None or self.oom_at_start is None
-                    else kills > self.oom_at_start
-                )
+                self.exit["oom_kill"] = self.oom_last != self.oom_at_start if counted else None
                 self.exit["oom_kill_at"] = self.oom_kill_at
                 self.unwritten[EXIT] = self.exit
         for name in tuple(self.unwritten):
             self.write(name, self.unwritten[name])
+
+    def watch_memory(self) -> None:
+        """Notes when the kernel's count of kills for want of memory last went up."""
+        kills = oom_kills(self.oom_counter)
+        if kills is not None and self.oom_last is not None and kills > self.oom_last:
+            self.oom_kill_at = iso_time(time.time())
+        self.oom_last = kills
 
     def write(self, name: str, document: dict[str, object]) -> None:
         """Writes a record; a full disk keeps it for the next tick, a removed folder drops it."""
@@ -369,7 +371,7 @@ def detach(run_dir: Path) -> None:
 
 def main() -> None:
     """Reads the launch, prints the keeper's pid and leaves it behind as nobody's child."""
-    run_dir = Path(sys.argv[1]).resolve()
+    run_dir = Path(sys.argv[1]).absolute()
     launch = json.load(sys.stdin)
     pid = os.fork()
     if pid:

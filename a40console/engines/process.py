@@ -111,7 +111,8 @@ class EngineProcess:
     ) -> Self:
         """Starts an engine in a fresh run directory; raises EngineStartError and leaves nothing.
 
-        Cancelled meanwhile, it ends what it had started.
+        It returns once the program runs; whether it has ended since, `state` tells. Cancelled
+        meanwhile, it ends what it had started.
         """
         starting = asyncio.ensure_future(cls._start(run_dir, launch, python, timeout_s))
         try:
@@ -243,7 +244,8 @@ class EngineProcess:
         deadline_s = time.monotonic() + timeout_s
         told: set[ProcessId] = set()
         pause_s = FIRST_PAUSE_S
-        while members := self.members():
+        # Twice: a process born and orphaned during one look can escape that look.
+        while members := self.members() or self.members():
             for process in members:
                 if process.id not in told:
                     told.add(process.id)

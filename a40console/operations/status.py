@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from a40console.engines.readiness import Stall
 from a40console.engines.tree import ProcessId, ProcessInfo
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.snapshot import Difference
@@ -41,6 +42,9 @@ class EngineStatus:
     """When the start last showed progress."""
 
     eta_s: float | None = None
+    stall: Stall | None = None
+    """The verdict on a start that no longer gets on."""
+
     pid: int | None = None
     session_id: int | None = None
     leader: ProcessId | None = None

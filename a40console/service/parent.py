@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from a40console.config import Settings
+from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
 from a40console.log import log_to_file
 from a40console.paths import Paths, make_private
@@ -92,6 +93,8 @@ class Parent:
         while True:
             started = self._clock()
             self._worker = self._spawn(failures == 0)
+            if self._stopping:
+                self._worker.terminate()
             code = self._worker.wait()
             if code == STOPPED or self._stopping:
                 return STOPPED
@@ -153,6 +156,7 @@ def _bind_control(path: Path) -> socket.socket:
     try:
         door.bind(str(path))
     except OSError as error:
+        door.close()
         raise RefusedError(
             f"The control socket {path} cannot be made",
             evidence=str(error),
@@ -166,19 +170,23 @@ def _bind_control(path: Path) -> socket.socket:
 
 def _bind_gateway(settings: Settings) -> socket.socket:
     host, port = settings.gateway.host, settings.gateway.port
+    door: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         door = socket.socket(family, kind, protocol)
+        # Without it the port would be refused for a minute after a stop (TIME_WAIT).
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(address)
-    except OSError as error:
+        door.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        if door is not None:
+            door.close()
         raise RefusedError(
             f"The gateway cannot listen on {host}:{port}",
-            evidence=str(error),
+            evidence=f"{error}; {describe(port, who_holds(port))}",
             remedy="Stop what holds the port, or choose another: "
             "a40console serve --port N, or [gateway] port in config.toml.",
         ) from error
-    door.listen(BACKLOG)
     return door

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 PREFILL = "prefill"
@@ -29,6 +29,20 @@ class Report(NamedTuple):
         """Whether nothing ran and nothing waited."""
         return self.running == 0 and self.waiting == 0
 
+    @classmethod
+    def joined(cls, reports: Iterable[Report]) -> Report | None:
+        """The reports of several engines as one: counts added, the fuller cache, the later time."""
+        every = list(reports)
+        if len(every) <= 1:
+            return every[0] if every else None
+        return cls(
+            running=sum(report.running for report in every),
+            waiting=sum(report.waiting for report in every),
+            deferred=sum(report.deferred for report in every),
+            kv_cache_usage_ratio=max(report.kv_cache_usage_ratio for report in every),
+            at_unix_s=max(report.at_unix_s for report in every),
+        )
+
     def told(self) -> dict[str, Any]:
         """The scheduler's part of the answer."""
         return {
@@ -51,11 +65,11 @@ def told_phases(
     """Phases, as of a report, of the requests that have given no token; the rest stay unknown.
 
     vLLM tells when a request was queued and scheduled only with its first token, so until then
-    the counts must do. Of the running sequences at most ``decoding`` were decoding, and
-    ``removed`` may be gone here but not there yet: the remainder ran their prompts, and where
-    requests are admitted in order they are the oldest. The others waited, if running and waiting
-    account for every request and each decoding one took part in the step (a preempted one takes
-    no part, and would make these counts ambiguous).
+    the counts must do. Of the running sequences at most ``decoding`` were decoding and at least
+    ``took_part`` were, and ``removed`` may be gone here but not there yet: that bounds how many
+    ran their prompts, and where requests are admitted in order they were the oldest. The ones
+    beyond waited, if running and waiting account for every request, so that none was still on
+    its way. A preempted sequence gives no tokens, which only widens the bounds.
 
     Args:
         report: The scheduler's newest report.
@@ -66,12 +80,14 @@ def told_phases(
         in_order: Whether the scheduler admits strictly by age.
     """
     least = report.running - decoding - removed
+    most = report.running - took_part
     if least >= len(undecided):
         return dict.fromkeys(undecided, PREFILL)
+    alive = decoding + len(undecided)
+    accounted = removed == 0 and report.running + report.waiting == alive
     if not in_order:
-        return {}
+        return dict.fromkeys(undecided, QUEUED) if accounted and most <= 0 else {}
     phases = dict.fromkeys(undecided[: max(least, 0)], PREFILL)
-    exact = removed == 0 and least == report.running - took_part
-    if exact and report.running + report.waiting == decoding + len(undecided):
-        phases.update(dict.fromkeys(undecided[least:], QUEUED))
+    if accounted:
+        phases.update(dict.fromkeys(undecided[max(most, 0) :], QUEUED))
     return phases

@@ -30,7 +30,7 @@ class ConsoleStatLogger(StatLoggerBase):  # type: ignore[misc]  # vLLM is not in
         engine_idx: int = 0,
     ) -> None:
         """Called by vLLM once a step; never raises."""
-        WATCH.record(scheduler_stats, iteration_stats)
+        WATCH.record(scheduler_stats, iteration_stats, engine_idx)
 
     def log_engine_initialized(self) -> None:
         """Nothing to say: the routes tell it."""

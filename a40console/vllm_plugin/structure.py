@@ -29,7 +29,7 @@ def missing_parts(processor: Any) -> list[str]:
     ]
     if not isinstance(getattr(processor, "request_states", None), dict):
         missing.append("OutputProcessor.request_states")
-    module = sys.modules[type(processor).__module__]
+    module = _home(type(processor))
     for type_name, names in (
         ("RequestState", _STATE),
         ("RequestStateStats", _STATS),
@@ -40,12 +40,18 @@ def missing_parts(processor: Any) -> list[str]:
     return missing
 
 
+def _home(kind: type) -> Any:
+    """The module of vLLM's class, where a plugin may have put a subclass of it to work."""
+    own = (base for base in kind.__mro__ if base.__name__ == "OutputProcessor")
+    return sys.modules[next(own, kind).__module__]
+
+
 def _parameters(function: Any) -> set[str]:
     return set(inspect.signature(function).parameters) if callable(function) else set()
 
 
 def _attributes(kind: Any) -> set[str]:
     """The instance attributes of a class: its fields, and the names its constructor assigns."""
-    annotated = set(getattr(kind, "__annotations__", ()))
+    fields = {*getattr(kind, "__struct_fields__", ()), *getattr(kind, "__dataclass_fields__", ())}
     code = getattr(getattr(kind, "__init__", None), "__code__", None)
-    return annotated | set(code.co_names if code is not None else ())
+    return fields | set(code.co_names if code is not None else ())

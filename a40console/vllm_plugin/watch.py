@@ -46,7 +46,7 @@ class Watch:
         self._hooks: dict[str, Callable[..., Any]] = {}
         self._aborting = False
         self._errors = 0
-        self._report: Report | None = None
+        self._reports: dict[int, Report] = {}
         self._phases: dict[str, str] = {}
         self._removed_before = 0
         self._steps: int | None = None
@@ -74,12 +74,14 @@ class Watch:
             draft_tokens: Speculation's depth; 0 where the engine was started without.
         """
         self._in_order = in_order
-        self._steps = self._prefill_only_steps = 0
-        self._speculation = SpeculationTotals(draft_tokens) if draft_tokens else None
+        # vLLM makes its loggers anew when it scales: what was counted stays.
+        if self._steps is None:
+            self._steps = self._prefill_only_steps = 0
+            self._speculation = SpeculationTotals(draft_tokens) if draft_tokens else None
 
-    def record(self, scheduler_stats: Any, iteration_stats: Any) -> None:
+    def record(self, scheduler_stats: Any, iteration_stats: Any, engine_index: int) -> None:
         """Takes in what vLLM reports at the end of each engine step."""
-        self._guarded(self._record, scheduler_stats, iteration_stats)
+        self._guarded(self._record, scheduler_stats, iteration_stats, engine_index)
 
     def answer(self, since: int, paused: bool | None) -> dict[str, Any]:
         """The whole state, with the requests that ended after a sequence number.
@@ -90,6 +92,7 @@ class Watch:
         watched = self._watched(paused) if self.disabled is None else None
         finished, lost = self._tally.finished.since(since)
         rows, totals = watched or ([], dict.fromkeys(self._totals(0)))
+        report = Report.joined(self._reports.values())
         return {
             "version": ANSWER_VERSION,
             "boot": self._boot,
@@ -100,7 +103,7 @@ class Watch:
             "finished": finished,
             "lost": lost,
             "totals": totals,
-            "scheduler": self._report.told() if self._report and watched else None,
+            "scheduler": report.told() if report is not None and watched else None,
             "paused": paused,
             "disabled": self.disabled,
             "errors": self._errors,
@@ -117,7 +120,8 @@ class Watch:
             }
             # An idle engine takes the only request at once; one that is in a step cannot say
             # whether it is paused, and one that is paused can.
-            alone = len(states) == 1 and (self._report is None or self._report.idle)
+            report = Report.joined(self._reports.values())
+            alone = len(states) == 1 and (report is None or report.idle)
             if alone and paused is not True:
                 phases = dict.fromkeys(states, PREFILL) | phases
             return self._tally.rows(states, phases), self._totals(len(states))
@@ -187,7 +191,7 @@ class Watch:
         gone = [state for request_id, state in before.items() if request_id not in states]
         self._tally.drop(gone, self._clock())
 
-    def _record(self, scheduler_stats: Any, iteration_stats: Any) -> None:
+    def _record(self, scheduler_stats: Any, iteration_stats: Any, engine_index: int) -> None:
         tally = self._tally
         if iteration_stats is not None and self._steps is not None:
             self._steps += 1
@@ -198,7 +202,7 @@ class Watch:
         if scheduler_stats is None:
             return
         deferred = scheduler_stats.num_skipped_waiting_reqs
-        self._report = Report(
+        self._reports[engine_index] = Report(
             running=scheduler_stats.num_running_reqs,
             waiting=scheduler_stats.num_waiting_reqs + deferred,
             deferred=deferred,
@@ -211,19 +215,19 @@ class Watch:
         self._removed_before = removed
 
     def _tell_phases(self, took_part: int, removed: int) -> None:
-        assert self._report is not None  # noqa: S101 - set just before
+        report = Report.joined(self._reports.values())
         states = self._processor.request_states
         decoding = len(self._tally.progress)
         self._phases = {}
-        if len(states) > decoding:
+        if report is not None and len(states) > decoding:
             self._phases = told_phases(
-                self._report,
+                report,
                 [request_id for request_id in states if request_id not in self._tally.progress],
                 decoding=decoding,
                 took_part=took_part,
                 # An abort reaches the scheduler after the step that is running by then.
                 removed=removed + self._removed_before,
-                in_order=self._in_order and self._report.deferred == 0,
+                in_order=self._in_order and report.deferred == 0,
             )
 
     def _guarded(self, step: Callable[..., _Result], *args: Any) -> _Result | None:

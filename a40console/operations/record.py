@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from a40console.engines.command import engine_api_key
 from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.engine import Endpoint
@@ -19,7 +20,7 @@ KEPT_RUNS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One engine start: profile, address and digest, without any secret."""
+    """One engine start: profile, address and digest."""
 
     id: str
     profile: Profile
@@ -40,7 +41,12 @@ class RunRecord:
         """Its address, with the plugin's token read from its file."""
         token_file = self.folder(runs) / TOKEN_FILE
         token = token_file.read_text().strip() if self.plugin and token_file.exists() else None
-        return Endpoint(self.base_url, socket_path=self.socket_path, plugin_token=token)
+        return Endpoint(
+            self.base_url,
+            socket_path=self.socket_path,
+            api_key=engine_api_key(self.profile),
+            plugin_token=token,
+        )
 
 
 def save(record: RunRecord, runs: Path) -> None:

@@ -1,0 +1,1 @@
+"""What limits the present speed, and what is wrong: pure rules over snapshots."""

@@ -1,0 +1,51 @@
+"""When an engine counts as hung: its work stands still, whatever its health route says."""
+
+from __future__ import annotations
+
+from a40console.advisor.evidence import Evidence
+from a40console.advisor.readings import fresh
+from a40console.advisor.wording import duration, whole
+from a40console.model.engine import EngineState
+from a40console.model.figures import Missing, number
+from a40console.model.snapshot import EngineInfo, Requests, Slot
+
+HUNG_AFTER_S = 30.0
+HUNG_IN_PREFILL_AFTER_S = 300.0
+"""Where nothing counts the progress of a prefill, a long prompt looks like a hang for longer."""
+
+
+def is_hung(
+    engine: EngineInfo,
+    requests: Requests,
+    slots: tuple[Slot, ...] | Missing,
+    extra: Evidence,
+) -> bool:
+    """Whether requests are open and nothing has moved for longer than work explains."""
+    if engine.state not in (EngineState.SERVING, EngineState.HUNG) or engine.paused is True:
+        return False
+    open_requests = (
+        fresh(requests.age_s, requests.running),
+        fresh(requests.age_s, requests.waiting),
+    )
+    generation_s, steps_s = number(extra.generation_flat_s), number(extra.steps_flat_s)
+    if generation_s is None or not any(open_requests):
+        return False
+    if steps_s is not None:
+        return min(generation_s, steps_s) >= HUNG_AFTER_S
+    in_prefill = isinstance(slots, Missing) or any(slot.phase == "prefill" for slot in slots)
+    return generation_s >= (HUNG_IN_PREFILL_AFTER_S if in_prefill else HUNG_AFTER_S)
+
+
+def hang_evidence(requests: Requests, extra: Evidence) -> list[str]:
+    """Progress and health, each on its own: one is known to lie about the other."""
+    shown = []
+    if (flat_s := number(extra.generation_flat_s)) is not None:
+        shown.append(f"no token for {duration(flat_s)}")
+    if (steps_s := number(extra.steps_flat_s)) is not None:
+        shown.append(f"no step for {duration(steps_s)}")
+    for name, figure in (("running", requests.running), ("waiting", requests.waiting)):
+        if (value := number(figure)) is not None:
+            shown.append(f"{whole(value)} {name}")
+    health = extra.health_status
+    answer = f"is not known: {health.reason}" if isinstance(health, Missing) else f"says {health}"
+    return [*shown, f"/health {answer}"]

@@ -1,0 +1,238 @@
+"""The command line's entry: finds the command, and turns every end of it into text and exit code.
+
+Nothing heavy is imported here: `a40console --help` and scripts that ask for one line stay fast.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from a40console import __version__
+from a40console.commands.invocation import ColorMode, Invocation
+from a40console.commands.output import note
+from a40console.errors import ConsoleError, Exit, RefusedError, UsageError
+from a40console.model.codec import encode
+from a40console.paths import Paths, locate, make_private
+
+INTERRUPTED = 130
+"""As shells report a process that SIGINT ended."""
+
+OUTPUT_CLOSED = 141
+"""As shells report a process that SIGPIPE ended: the reader went away, `| head -1`."""
+
+_MACHINE_ERRNOS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""What the machine refuses us: no bug of ours."""
+
+_COMMANDS = {
+    "serve": "Run the service in the foreground.",
+    "stop": "Stop the service, and with --engine the engine too.",
+    "status": "What runs, how fast, what limits it, what it costs.",
+    "watch": "Status again and again, as it changes.",
+    "wait": "Wait until the engine is ready, idle or stopped.",
+    "ask": "Ask the model; starts service and engine if need be.",
+    "env": "The client's environment, ready to paste.",
+    "profiles": "List, show and check engine profiles.",
+    "engine": "Start, stop and steer the engine.",
+    "attach": "Watch an engine that is not ours.",
+}
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported when one is called; their list needs none of them."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of the module that bears its name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"a40console.commands.{cmd_name}")
+        return cast("click.Command", module.command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from their one-line descriptions."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    # Placeholders: they give the names for suggestions and completion.
+    commands={name: click.Command(name, short_help=text) for name, text in _COMMANDS.items()},
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "truecolor", "256", "16", "mono"]),
+    default="auto",
+    help="Colours of the console and of status (SSH and tmux often hide what a terminal can do).",
+)
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+@click.pass_context
+def console(ctx: click.Context, *, color: ColorMode, no_mouse: bool) -> int | None:
+    """Runs, watches and steers an LLM engine. Without a command: the console on this terminal."""
+    ctx.obj = Invocation(paths=_paths(), color=color, mouse=not no_mouse)
+    if ctx.invoked_subcommand is not None:
+        return None
+    from a40console.commands.console import open_console
+
+    return open_console(ctx.obj)
+
+
+def _paths() -> Paths:
+    try:
+        return locate()
+    except RuntimeError as error:  # pathlib's, for a `~name` that is no user
+        raise UsageError("A40CONSOLE_HOME names no folder", evidence=str(error)) from error
+
+
+def main() -> int:
+    """Run the command that the arguments name; the exit code."""
+    _open_missing_streams()
+    code: int = Exit.DONE
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = OUTPUT_CLOSED
+    except OSError as error:
+        if code == Exit.DONE:
+            code = Exit.REFUSED
+            with suppress(OSError):
+                note(f"The output cannot be written: {error.strerror}")
+    _drop_unwritten_output()
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command to its exit code; only trouble with the output itself gets out."""
+    as_json = _wants_json(arguments)
+    try:
+        _check_encoding(arguments)
+        with console.make_context("a40console", list(arguments)) as context:
+            return int(console.invoke(context) or Exit.DONE)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.ClickException as error:
+        if not as_json:
+            error.show()
+            return Exit.USAGE
+        return _report(UsageError(error.format_message()), as_json=True)
+    except BrokenPipeError:
+        raise
+    except ConsoleError as error:
+        return _report(error, as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - no traceback reaches a user
+        return _report(_explain(error), as_json=as_json)
+
+
+def _check_encoding(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text: no profile, prompt or JSON answer could hold them."""
+    for position, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"Argument {position} is not valid UTF-8",
+                evidence=repr(os.fsencode(argument))[1:],
+                remedy="Pass text through standard input, or mend the terminal's locale.",
+            ) from error
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether errors are JSON too; known before parsing, which may fail itself."""
+    before_text = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in before_text
+
+
+def _report(error: ConsoleError, *, as_json: bool) -> int:
+    """Tell what happened, the evidence and what to do; the exit code."""
+    if as_json:
+        click.echo(json.dumps({"error": encode(error.trouble)}))
+    else:
+        for part in (error.message, error.evidence, error.remedy):
+            if part:
+                note(part)
+    return int(error.exit_code)
+
+
+def _explain(error: Exception) -> ConsoleError:
+    """What the operator reads about an exception that no command expected."""
+    if isinstance(error, OSError) and error.errno in _MACHINE_ERRNOS:
+        return RefusedError(
+            f"{error.filename or 'Something cannot be written'}: {error.strerror}",
+            remedy="Free space or permission there, or set A40CONSOLE_HOME to a writable folder.",
+        )
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if "a40console" in frame.filename), frames[-1])
+    return ConsoleError(
+        f"a40console {__version__} met a bug of its own: {type(error).__name__}: {error}",
+        evidence=f"at {last.filename}:{last.lineno} in {last.name}",
+        remedy=_keep_trace(error),
+    )
+
+
+def _keep_trace(error: Exception) -> str:
+    """Write the trace to a file of its own; says where it is, or why there is none."""
+    trace = "".join(traceback.format_exception(error))
+    name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+    reason = ""
+    for folder in (_state_folder, lambda: Path(tempfile.gettempdir())):
+        try:
+            path = folder() / name
+            path.touch(mode=0o600)
+            path.write_text(trace, encoding="utf-8", errors="backslashreplace")
+        except (OSError, ConsoleError) as failure:
+            reason = str(failure)
+        else:
+            return f"The trace is in {path}"
+    return f"The trace could not be kept: {reason}"
+
+
+def _state_folder() -> Path:
+    return make_private(_paths().state)
+
+
+def _open_missing_streams() -> None:
+    """Give closed standard streams a place to go, and text that they cannot encode a stand-in."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+        elif mode == "w":
+            stream.reconfigure(errors="replace")
+
+
+def _drop_unwritten_output() -> None:
+    """Keep the interpreter from writing once more, and complaining, as it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

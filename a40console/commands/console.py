@@ -1,0 +1,41 @@
+"""The console on this terminal: what `a40console` without a command opens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from a40console.commands.invocation import Invocation
+from a40console.commands.running import ensure_service
+from a40console.errors import UsageError
+
+
+def open_console(invocation: Invocation) -> int:
+    """Start the service if none runs, then the console; its exit code.
+
+    Raises:
+        UsageError: If there is no terminal to draw on.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The console needs a terminal",
+            evidence="Standard input or output is not one.",
+            remedy="For scripts there are: a40console status, watch, ask. All of them: --help",
+        )
+    settings = invocation.settings()
+    asyncio.run(_ensure(invocation))
+    # Before Textual is imported: it reads its environment once.
+    system = invocation.color_system(is_terminal=True)
+    if system is None:
+        os.environ["NO_COLOR"] = "1"
+    elif invocation.color != "auto":
+        os.environ["TEXTUAL_COLOR_SYSTEM"] = system
+    from a40console.tui.app import run_console
+
+    return run_console(invocation.paths, settings, mouse=invocation.mouse)
+
+
+async def _ensure(invocation: Invocation) -> None:
+    async with await ensure_service(invocation.paths):
+        pass

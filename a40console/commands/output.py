@@ -1,0 +1,91 @@
+"""How commands print: JSON for scripts, text made safe for a terminal, notes on stderr."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from a40console.model.codec import encode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from a40console.commands.invocation import Invocation
+
+_CONTROLS = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def print_json(value: Any, *, one_line: bool = False) -> None:
+    """Print a model value or plain data as JSON: one line for a script, indented for a person."""
+    indent = 2 if stdout_is_terminal() and not one_line else None
+    click.echo(json.dumps(encode(value), indent=indent))
+
+
+def note(text: str) -> None:
+    """Tell the operator something beside the output proper: one line on stderr."""
+    click.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """The text without escape sequences and control characters but newline and tab.
+
+    Engine logs, model answers and error texts come from outside: they must not steer a terminal.
+    """
+    return _CONTROLS.sub("", text)
+
+
+def stdout_is_terminal() -> bool:
+    """Whether a person reads the output as it is written."""
+    return sys.stdout.isatty()
+
+
+def stderr_is_terminal() -> bool:
+    """Whether notes can be refreshed in place."""
+    return sys.stderr.isatty()
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; a fixed width where there is none."""
+    if stdout_is_terminal():
+        return shutil.get_terminal_size().columns
+    return WIDTH_WITHOUT_TERMINAL
+
+
+def print_rich(invocation: Invocation, *renderables: RenderableType) -> None:
+    """Print Rich renderables, coloured as the invocation asks."""
+    # Through a buffer: Rich's own handling of a closed pipe ends the process with 1.
+    click.echo(rendered(invocation, *renderables), nl=False, color=True)
+
+
+def rendered(invocation: Invocation, *renderables: RenderableType) -> str:
+    """What `print_rich` prints."""
+    from rich.console import Console
+
+    is_terminal = stdout_is_terminal()
+    system = invocation.color_system(is_terminal=is_terminal)
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=terminal_width(),
+        force_terminal=system is not None,
+        color_system=system,
+        no_color=system is None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for renderable in renderables:
+        console.print(renderable)
+    lines = (line.rstrip() for line in buffer.getvalue().splitlines())
+    return "".join(f"{line}\n" for line in lines)

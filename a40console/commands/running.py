@@ -1,0 +1,178 @@
+"""Reaching the service, and starting one in the background where none runs."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import subprocess
+import sys
+import time
+
+from a40console.commands.output import note
+from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
+from a40console.paths import Paths, make_private
+from a40console.service.client import ServiceClient
+
+SERVE_COMMAND: tuple[str, ...] = (sys.executable, "-P", "-m", "a40console", "serve")
+"""`-P`: started in the root folder, nothing there may stand in for a module."""
+
+START_TIMEOUT_S = 20.0
+POLL_S = 0.1
+OUTPUT_LIMIT_BYTES = 1024 * 1024
+LAST_LINES = 12
+
+
+async def connect(paths: Paths) -> ServiceClient:
+    """A client of the running service; close it.
+
+    Raises:
+        NoServiceError: If none answers.
+        RefusedError: If it speaks another protocol.
+    """
+    client = ServiceClient(paths.control_socket)
+    try:
+        await client.hello()
+    except BaseException:
+        await client.close()
+        raise
+    return client
+
+
+async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
+    """A client of the service, which is started in the background where none answers.
+
+    Args:
+        paths: Where the service lives.
+        quiet: Without the note on stderr that a service was started.
+
+    Raises:
+        ConsoleError: If it ends at once, with its exit code and last lines.
+        TimedOutError: If it does not answer within 20 s.
+    """
+    try:
+        return await connect(paths)
+    except NoServiceError:
+        pass
+    make_private(paths.state)
+    start = ServiceStart(paths)
+    client = await start.wait()
+    if start.is_ours and not quiet:
+        note(f"Started the service, process {start.pid}; end it with: a40console stop")
+    return client
+
+
+class ServiceStart:
+    """One attempt to start the service, detached from our terminal and our folder.
+
+    Two attempts may race: the service's own lock lets one win, and both get the winner.
+    """
+
+    def __init__(self, paths: Paths, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        self._paths = paths
+        self._timeout_s = timeout_s
+        self._output = paths.state / "service.out"
+        self._output_start = 0
+        self._child = self._spawn()
+
+    @property
+    def pid(self) -> int:
+        """The process that was started."""
+        return self._child.pid
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the service that answers is the one started here."""
+        return lock_holder(self._paths) == self.pid
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        output = os.open(self._output, flags, 0o600)
+        try:
+            if os.fstat(output).st_size > OUTPUT_LIMIT_BYTES:
+                os.ftruncate(output, 0)
+            self._output_start = os.fstat(output).st_size
+            return subprocess.Popen(
+                SERVE_COMMAND,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd="/",
+                env=_environment(self._paths),
+            )
+        finally:
+            os.close(output)
+
+    async def wait(self) -> ServiceClient:
+        """A client, as soon as a service answers, whoever started it.
+
+        Raises:
+            ConsoleError: If ours ended and no other holds the lock.
+            TimedOutError: If none answers in time.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    return await connect(self._paths)
+            except (NoServiceError, TimeoutError):
+                self._check_child()
+            await asyncio.sleep(POLL_S)
+        raise TimedOutError(
+            f"The service does not answer after {self._timeout_s:.0f} s",
+            evidence=self._last_lines(),
+            remedy=f"Read {self._paths.service_log}, then end it with: a40console stop",
+        )
+
+    def _check_child(self) -> None:
+        code = self._child.poll()
+        if code is None or (code == Exit.REFUSED and is_locked(self._paths)):
+            return
+        known = {int(item) for item in Exit} - {Exit.DONE}
+        raise ConsoleError(
+            f"The service ended as it started, with exit code {code}",
+            evidence=self._last_lines(),
+            remedy="See it in the foreground with: a40console serve",
+            exit_code=Exit(code) if code in known else Exit.NO_SERVICE,
+        )
+
+    def _last_lines(self) -> str:
+        with self._output.open("rb") as file:
+            file.seek(self._output_start)
+            lines = file.read(OUTPUT_LIMIT_BYTES).decode(errors="replace").split("\n")
+        kept = [line for line in lines if line.strip()][-LAST_LINES:]
+        return "\n".join(kept) or f"it wrote nothing to {self._output}"
+
+
+def _environment(paths: Paths) -> dict[str, str]:
+    """Ours, with a home that holds in another working folder."""
+    environment = dict(os.environ)
+    if environment.get("A40CONSOLE_HOME"):
+        environment["A40CONSOLE_HOME"] = str(paths.home)
+    return environment
+
+
+def is_locked(paths: Paths) -> bool:
+    """Whether a service holds the lock of this home, whether or not it answers."""
+    try:
+        fd = os.open(paths.service_lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def lock_holder(paths: Paths) -> int | None:
+    """The pid that the holder of the lock wrote into it; None where it is free or says nothing."""
+    if not is_locked(paths):
+        return None
+    try:
+        return int(paths.service_lock.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,112 @@
+"""`a40console stop`: end the service, and with `--engine` the engine too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from a40console.commands.acting import ACT_TIMEOUT_S, print_result, refuse_failure
+from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.running import is_locked, lock_holder
+from a40console.errors import NoServiceError, RefusedError, TimedOutError
+from a40console.model.control import CommandResult
+from a40console.paths import Paths
+from a40console.service.client import ServiceClient
+
+COMMAND = "service.stop"
+POLL_S = 0.1
+
+
+@click.command()
+@click.option("--engine", is_flag=True, help="Stop the engine as well.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=ACT_TIMEOUT_S,
+    metavar="S",
+    show_default=True,
+    help="Seconds to wait for it.",
+)
+@json_option
+@click.pass_obj
+def command(invocation: Invocation, *, engine: bool, timeout_s: float, as_json: bool) -> None:
+    """Stop the service; the engine keeps running unless --engine is given."""
+    result = asyncio.run(_stop(invocation.paths, engine=engine, timeout_s=timeout_s))
+    print_result(result, "The service has stopped.", as_json=as_json)
+
+
+async def _stop(paths: Paths, *, engine: bool, timeout_s: float) -> CommandResult:
+    deadline = time.monotonic() + timeout_s
+    async with ServiceClient(paths.control_socket) as client:
+        try:
+            # Without hello: a service of another version must be stoppable too.
+            started = await client.start(COMMAND, engine="yes" if engine else "no")
+        except NoServiceError:
+            if not is_locked(paths):
+                raise
+            deaf = "its control socket is gone"
+        except (RefusedError, TimedOutError) as error:
+            deaf = f"{error.message}: {error.evidence}"
+        else:
+            return await _until_gone(client, paths, started, deadline)
+    return await _terminate(paths, deaf, deadline, engine=engine)
+
+
+async def _until_gone(
+    client: ServiceClient, paths: Paths, started: CommandResult, deadline: float
+) -> CommandResult:
+    """Wait until nothing answers and the lock is free, so that another may start at once."""
+    result = started
+    while time.monotonic() < deadline:
+        try:
+            result = await client.result(started.id)
+            refuse_failure(result)
+        except NoServiceError:
+            if not is_locked(paths):
+                return replace(result, state="done")
+        await asyncio.sleep(POLL_S)
+    raise TimedOutError(
+        "The service has not stopped in time",
+        evidence=f"command {started.id} is {result.state}",
+        remedy="It goes on; look again with: a40console status",
+    )
+
+
+async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) -> CommandResult:
+    """End a service that takes no commands by the signal it stops on; engines outlive it."""
+    pid = lock_holder(paths)
+    if engine or pid is None or not _holds_open(pid, paths.service_lock):
+        raise RefusedError(
+            "A service runs but takes no commands",
+            evidence=f"{deaf}; process {pid or 'unknown'} holds {paths.service_lock}",
+            remedy="End it with: a40console stop, without --engine" if engine else "End it by hand",
+        )
+    os.kill(pid, signal.SIGTERM)
+    while is_locked(paths):
+        if time.monotonic() > deadline:
+            raise TimedOutError(
+                f"The service, process {pid}, does not stop",
+                evidence=deaf,
+                remedy=f"End it with: kill -9 {pid}",
+            )
+        await asyncio.sleep(POLL_S)
+    return CommandResult(command=COMMAND, id="", state="done", result={"terminated": deaf})
+
+
+def _holds_open(pid: int, path: Path) -> bool:
+    """Whether that process has the file open: proof that a recorded pid is still its writer."""
+    with suppress(OSError):
+        wanted = path.stat()
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(entry.stat(), wanted):
+                    return True
+    return False

@@ -1,0 +1,1 @@
+"""Engines: their command lines, processes, weights, logs, starts and ends."""

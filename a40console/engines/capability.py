@@ -1,0 +1,102 @@
+"""Whether this machine can run a profile, found out without starting or importing an engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from a40console.model.profile import Profile
+
+EMBEDDED_MODULE = "xllamacpp"
+INSTALL_EMBEDDED = "pip install 'a40console[embedded]'"
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kfd")
+"""NVIDIA's, Windows' and AMD's ways to a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Whether a profile can run here, and if not, what is missing and how to mend it."""
+
+    ready: bool
+    why_not: str | None = None
+
+
+def find_executable(
+    name: str, environment: Mapping[str, str], folders: Sequence[Path] = ()
+) -> str | None:
+    """The full path of a program: as given, from further folders, from PATH, or beside ours.
+
+    Args:
+        name: A name, or a path, which may begin with `~`.
+        environment: Where PATH and HOME are taken from.
+        folders: Folders that come before PATH, such as environments made for engines.
+    """
+    if "/" in name:
+        home = environment.get("HOME")
+        path = Path(home) / name[2:] if home and name.startswith("~/") else Path(name)
+        return str(path.absolute()) if _runs(path) else None
+    beside = Path(sys.prefix) / "bin"
+    for folder in folders:
+        if _runs(folder / name):
+            return str(folder / name)
+    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+    if found is None and _runs(beside / name):
+        found = str(beside / name)
+    return found
+
+
+def check(
+    profile: Profile,
+    environment: Mapping[str, str],
+    *,
+    folders: Sequence[Path] = (),
+    has_gpu: Callable[[], bool] | None = None,
+    has_module: Callable[[str], bool] | None = None,
+) -> Capability:
+    """Whether everything a profile needs is here; its model may still have to be fetched."""
+    if profile.kind == "llamacpp" and profile.executable is None:
+        if (has_module or _has_module)(EMBEDDED_MODULE):
+            return Capability(True)
+        return Capability(False, f"llama.cpp's embedded server is missing: {INSTALL_EMBEDDED}")
+    program = profile.executable or "vllm"
+    if find_executable(program, environment, folders) is None:
+        where = "is not there" if "/" in program else "is not on the PATH"
+        mend = "a40console engine install, or" if program == "vllm" else "install it, or"
+        return Capability(False, f"{program} {where}: {mend} set executable in the profile")
+    if needs_gpu(profile) and not (has_gpu or gpu_present)():
+        return Capability(False, "no GPU is visible here: take a profile for the CPU")
+    return Capability(True)
+
+
+def needs_gpu(profile: Profile) -> bool:
+    """Whether a profile is meant for a GPU: vLLM's are, unless they set its CPU build's variables.
+
+    A llama-server runs on whatever it was built for.
+    """
+    if profile.kind != "vllm":
+        return False
+    variables = profile.environment
+    return variables.get("VLLM_TARGET_DEVICE") != "cpu" and not any(
+        name.startswith("VLLM_CPU_") for name in variables
+    )
+
+
+def gpu_present(devices: Sequence[str] = GPU_DEVICES) -> bool:
+    """Whether a GPU's device file is here; a driver that does not work shows at the start."""
+    return any(Path(device).exists() for device in devices)
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _runs(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,216 @@
+"""From a profile to a command line, an environment and an address. Pure: nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from a40console.engines import llamacpp, vllm
+from a40console.errors import RefusedError
+from a40console.model.engine import Endpoint
+from a40console.model.profile import Profile
+
+OURS = "A40CONSOLE_"
+"""Prefix of our own variables, which no engine inherits."""
+
+NOT_INHERITED = frozenset(
+    {
+        "RUNPOD_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "VLLM_API_KEY",
+        "LLAMA_API_KEY",
+        "VLLM_SERVER_DEV_MODE",
+    }
+)
+"""Secrets that an engine has no use for, keys it would lock us out with, vLLM's raw RPC."""
+
+DEVELOPER_MODE = "VLLM_SERVER_DEV_MODE"
+_API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+_SECRET_FLAGS = {
+    "--api-key": "VLLM_API_KEY or LLAMA_API_KEY",
+    "--hf-token": "HF_TOKEN",
+    "-hft": "HF_TOKEN",
+}
+_ADDRESS_FLAGS = frozenset({"--uds", "--host", "--port", "--headless", "--grpc"})
+_ADDRESS_OPTIONS = frozenset({"--uds", "--host", "--port", "--socket"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What this machine and this start add to a profile."""
+
+    python: str
+    """Interpreter that has xllamacpp, for the embedded server."""
+
+    embedded_script: Path
+    model_path: Path | None = None
+    """The model on this disk, where it was fetched or converted; None leaves the profile's."""
+
+    socket_path: Path | None = None
+    """A fresh path; needed where the profile listens on a socket."""
+
+    port: int | None = None
+    """A free loopback port; needed where the profile listens on loopback."""
+
+    threads: int = 1
+    """Threads for llama.cpp where the profile names none: the container's quota."""
+
+    executable: str | None = None
+    """Where the profile's program was found."""
+
+    plugin_environment: Mapping[str, str] = field(default_factory=dict)
+    plugin_arguments: tuple[str, ...] = ()
+    plugin_token: str | None = field(default=None, repr=False)
+    plugin_routes: tuple[str, ...] = ()
+    """Polled routes of the plugin, kept out of vLLM's access log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """What to run, where it will answer, and what its environment gains."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str] = field(repr=False)
+    """Additions to the inherited environment; may hold secrets, so it is shown nowhere."""
+
+    endpoint: Endpoint
+    socket_path: Path | None
+
+
+def plan(profile: Profile, site: Site) -> LaunchPlan:
+    """The launch of a profile on this machine.
+
+    Raises:
+        RefusedError: If the profile takes the address into its own hands, puts a secret on the
+            command line or asks for vLLM's developer mode; or no address was given.
+    """
+    _refuse(profile)
+    socket_path = site.socket_path if profile.listen == "socket" else None
+    if profile.kind == "vllm":
+        argv, environment = _vllm(profile, site), vllm.environment()
+        if profile.plugin:
+            environment |= site.plugin_environment
+    else:
+        argv, environment = _llamacpp(profile, site), {"PYTHONUNBUFFERED": "1"}
+    endpoint = Endpoint(
+        base_url="http://localhost" if socket_path else f"http://127.0.0.1:{_port(profile, site)}",
+        socket_path=str(socket_path) if socket_path else None,
+        api_key=profile.environment.get(_API_KEY_VARIABLES[profile.kind]),
+        plugin_token=site.plugin_token if profile.kind == "vllm" and profile.plugin else None,
+    )
+    return LaunchPlan(
+        argv=tuple(argv),
+        environment={**environment, **_own_environment(profile, environment)},
+        endpoint=endpoint,
+        socket_path=socket_path,
+    )
+
+
+def engine_environment(inherited: Mapping[str, str], launch: LaunchPlan) -> dict[str, str]:
+    """An engine's whole environment: the service's without our secrets, and the launch's."""
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(OURS) and name not in NOT_INHERITED
+    }
+    return kept | launch.environment
+
+
+def argv_digest(argv: tuple[str, ...]) -> str:
+    """12 hexadecimal digits that name the settings of a start; its address does not count."""
+    words = list(argv)
+    for index, word in enumerate(words[:-1]):
+        if word in _ADDRESS_OPTIONS:
+            words[index + 1] = ""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
+
+
+def printable(argv: tuple[str, ...]) -> str:
+    """The command line as a shell takes it."""
+    return shlex.join(argv)
+
+
+def _vllm(profile: Profile, site: Site) -> list[str]:
+    if profile.listen == "socket":
+        address = ["--uds", str(_socket(site))]
+    else:
+        address = ["--host", "127.0.0.1", "--port", str(_port(profile, site))]
+    if profile.plugin:
+        address += site.plugin_arguments
+    words = vllm.arguments(
+        profile,
+        model=str(site.model_path or profile.model),
+        address=address,
+        quiet_routes=site.plugin_routes if profile.plugin else (),
+    )
+    return [site.executable or profile.executable or "vllm", *words]
+
+
+def _llamacpp(profile: Profile, site: Site) -> list[str]:
+    model = str(site.model_path or profile.model)
+    on_socket = profile.listen == "socket"
+    if profile.executable is not None:
+        # A host that ends in .sock is llama-server's way to say Unix socket.
+        address = ["--host", str(_socket(site)) if on_socket else "127.0.0.1"]
+        address += [] if on_socket else ["--port", str(_port(profile, site))]
+        words = llamacpp.server_arguments(
+            profile, model=model, address=address, threads=site.threads
+        )
+        return [site.executable or profile.executable, *words]
+    if profile.arguments:
+        raise RefusedError(
+            f"the embedded server of {profile.name!r} takes no arguments",
+            evidence=printable(profile.arguments),
+            remedy="Name a llama-server as the profile's executable, or remove them.",
+        )
+    address = ["--socket", str(_socket(site))] if on_socket else []
+    address += [] if on_socket else ["--port", str(_port(profile, site))]
+    words = llamacpp.embedded_arguments(profile, model=model, address=address, threads=site.threads)
+    # -P: without it the script's folder comes first on the path, and our modules are found there.
+    return [site.python, "-P", str(site.embedded_script), *words]
+
+
+def _own_environment(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
+    """The profile's variables, apart from those that were merged into the plugin's already."""
+    merged = {"PYTHONPATH", "VLLM_PLUGINS"} & given.keys()
+    return {name: value for name, value in profile.environment.items() if name not in merged}
+
+
+def _socket(site: Site) -> Path:
+    if site.socket_path is None:
+        raise RefusedError("this start has no socket path", remedy="Start it through the service.")
+    return site.socket_path
+
+
+def _port(profile: Profile, site: Site) -> int:
+    port = profile.port or site.port
+    if port is None:
+        raise RefusedError("this start has no port", remedy="Set port in the profile.")
+    return port
+
+
+def _refuse(profile: Profile) -> None:
+    for word in profile.arguments:
+        flag = word.partition("=")[0].replace("_", "-")
+        if flag in _SECRET_FLAGS:
+            raise RefusedError(
+                f"{profile.name!r} puts a secret on the command line",
+                evidence=f"arguments hold {flag}, and every process here can read them",
+                remedy=f"Set {_SECRET_FLAGS[flag]} under [environment] instead.",
+            )
+        if flag in _ADDRESS_FLAGS:
+            raise RefusedError(
+                f"{profile.name!r} sets the engine's address itself",
+                evidence=f"arguments hold {flag}",
+                remedy="Use listen and port in the profile.",
+            )
+    if profile.environment.get(DEVELOPER_MODE, "0") not in {"", "0"}:
+        raise RefusedError(
+            f"{profile.name!r} asks for vLLM's developer mode",
+            evidence=f"{DEVELOPER_MODE} opens raw calls into the engine to every client",
+            remedy="Remove it: the console's plugin offers what it is needed for.",
+        )

@@ -1,0 +1,247 @@
+"""Why an engine ended, and what to do: from its exit, its last lines and what was asked. Pure."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from a40console.engines import faults, llamacpp, vllm
+from a40console.engines.faults import Fault, FaultKind
+from a40console.engines.logs import strip_escapes
+from a40console.engines.run_record import EngineExit
+from a40console.model.profile import Profile
+
+EVIDENCE_CHARS = 300
+FAST_S = 10.0
+"""A start of llama.cpp that fails sooner tried nothing that takes memory."""
+
+_ORDERLY = re.compile(r"\[shutdown\] API server: shutdown triggered")
+_WORKER_DIED = re.compile(
+    r"Worker proc (?P<name>\S+) died unexpectedly \(exit code: (?P<code>-?\d+)"
+)
+_CORE_FAILED = re.compile(r"Failed core proc\(s\): \{'(?P<name>\w+)': (?P<code>-?\d+)")
+_CORE_DIED = re.compile(r"engine core exited unexpectedly|EngineDeadError|EngineCore failed to")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)\b(?:: .*)?$")
+_CONSEQUENCES = re.compile(
+    r"EngineDeadError|Engine core initialization failed|Executor failed|CancelledError"
+    r"|ChatCompletionStreamResponse|EngineGenerateError|WorkerProc initialization failed"
+)
+_SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_BELOW = ("EngineCore", "Worker", "VllmWorker")
+_ASKED_TO_STOP = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
+_AGAIN = "Start it again; if it happens again, see the output of this start."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """All that is known of an end."""
+
+    profile: Profile
+    exit: EngineExit
+    lines: Sequence[str] = ()
+    """The last lines of the output, some hundreds; empty takes those of the exit record."""
+
+    phase: str = "ready"
+    """Where the start was; `ready` once it has served."""
+
+    after_s: float | None = None
+    """Seconds from the start to the end."""
+
+    stopping: bool = False
+    """Whether we had asked it to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The cause for the operator, the line that shows it, and what to do."""
+
+    kind: FaultKind
+    cause: str
+    evidence: str
+    remedy: str
+
+
+def diagnose(ending: Ending) -> Diagnosis:
+    """The most telling explanation; what is merely a consequence comes after its cause."""
+    written = _messages(ending)
+    lines = [message for _, message in written]
+    return (
+        _never_began(ending.exit)
+        or _stopped(ending, lines)
+        or _known_fault(ending, lines)
+        or _core_death(ending, written)
+        or _by_signal(ending, lines)
+        or _failed_start(ending, lines)
+        or Diagnosis(
+            kind="unknown",
+            cause=ending.exit.cause,
+            evidence=_cut(lines[-1]) if lines else "it wrote nothing",
+            remedy=_AGAIN,
+        )
+    )
+
+
+def _messages(ending: Ending) -> list[tuple[str, str]]:
+    """Who wrote each line, where it says, and the line itself without escapes and prefix."""
+    lines = [strip_escapes(line).rstrip() for line in ending.lines or ending.exit.last_lines]
+    if ending.profile.kind == "vllm":
+        return [vllm.split_prefix(line) for line in lines]
+    return [("", llamacpp.strip_prefix(line)) for line in lines]
+
+
+def _never_began(exit_: EngineExit) -> Diagnosis | None:
+    if exit_.error is None:
+        return None
+    remedy = "Correct the profile's executable."
+    if exit_.error_number == errno.ENOENT:
+        remedy = "Install the engine, or give its full path as the profile's executable."
+    elif exit_.error_number == errno.EACCES:
+        remedy = "Make the file executable (chmod +x), or name another."
+    return Diagnosis(kind="missing", cause=exit_.cause, evidence=exit_.error, remedy=remedy)
+
+
+def _stopped(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
+    if ending.stopping:
+        return Diagnosis(
+            kind="stopped", cause="stopped as asked", evidence=ending.exit.cause, remedy=""
+        )
+    told = next((i for i, line in enumerate(lines) if _ORDERLY.search(line)), None)
+    died = next((i for i, line in enumerate(lines) if _is_death(line)), None)
+    orderly = told is not None and (died is None or told < died)
+    by_signal = ending.exit.signal in _ASKED_TO_STOP
+    cleaned_up = ending.profile.kind == "llamacpp" and ending.exit.code == 0
+    if not (orderly or by_signal or cleaned_up):
+        return None
+    return Diagnosis(
+        kind="stopped",
+        cause="told to stop, by a signal that did not come from the console",
+        evidence=_cut(lines[told]) if told is not None else ending.exit.cause,
+        remedy="See who sent it (a container that stops, a script); start it again.",
+    )
+
+
+def _is_death(line: str) -> bool:
+    return bool(_WORKER_DIED.search(line) or _CORE_DIED.search(line) or _CORE_FAILED.search(line))
+
+
+def _known_fault(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
+    text = "\n".join(lines)
+    table = faults.VLLM if ending.profile.kind == "vllm" else faults.LLAMACPP
+    for fault in table:
+        if fault.only_starting and ending.phase == "ready":
+            continue
+        for match in deque(fault.regex.finditer(text), maxlen=1):  # the last one says most
+            return _explain(fault, match, text)
+    return None
+
+
+def _explain(fault: Fault, match: re.Match[str], text: str) -> Diagnosis:
+    begin = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    passage = text[begin:] if end < 0 else text[begin:end]
+    groups = {name: value or "" for name, value in match.groupdict().items()}
+    return Diagnosis(
+        kind=fault.kind,
+        cause=fault.cause.format(**groups),
+        evidence=_cut(passage),
+        remedy=fault.remedy.format(**groups),
+    )
+
+
+def _core_death(ending: Ending, written: Sequence[tuple[str, str]]) -> Diagnosis | None:
+    """The engine core or a worker died: vLLM then ends with code 0, so only the log tells."""
+    if ending.profile.kind != "vllm":
+        return None
+    for pattern, role in ((_WORKER_DIED, "worker"), (_CORE_FAILED, "process"), (_CORE_DIED, "")):
+        for _, line in written:
+            if (match := pattern.search(line)) is not None:
+                return _death_of(role, match, ending, written)
+    return None
+
+
+def _death_of(
+    role: str, match: re.Match[str], ending: Ending, written: Sequence[tuple[str, str]]
+) -> Diagnosis:
+    who = f"{role} {match['name']}" if role else "a process of it"
+    code = int(match["code"]) if role else 0
+    cause, evidence = "the engine core died", _cut(match.string)
+    if ending.exit.oom_kill:
+        return Diagnosis(
+            kind="memory",
+            cause=f"{cause}: the kernel killed {who} for want of memory",
+            evidence=evidence,
+            remedy="Lower the KV cache or the context, or take a machine with more memory.",
+        )
+    if code < 0:
+        cause += f": {who} was ended by {_SIGNALS.get(-code, f'signal {-code}')}"
+    elif root := _root_exception([line for name, line in written if name.startswith(_BELOW)]):
+        cause, evidence = f"{cause} of an error of its own", root
+    else:
+        cause += " without a word: it was killed, or crashed outside Python"
+    return Diagnosis(kind="core", cause=cause, evidence=evidence, remedy=_AGAIN)
+
+
+def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
+    name = ending.exit.signal
+    last = _cut(lines[-1]) if lines else "it wrote nothing"
+    if name == "SIGKILL" and ending.exit.oom_kill:
+        return Diagnosis(
+            kind="memory",
+            cause="the kernel killed it for want of memory",
+            evidence=ending.exit.cause,
+            remedy="Lower the KV cache or the context, or take a machine with more memory.",
+        )
+    if name == "SIGKILL":
+        return Diagnosis(
+            kind="killed",
+            cause="killed from outside (SIGKILL)",
+            evidence=last,
+            remedy="See who sent it (the kernel's log, the container's limits); start it again.",
+        )
+    if name is not None:
+        return Diagnosis(kind="crashed", cause=f"crashed with {name}", evidence=last, remedy=_AGAIN)
+    return None
+
+
+def _failed_start(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
+    """A start that failed in words we do not know.
+
+    Without a message of an allocator it was not memory; when it failed before anything was loaded,
+    the settings were refused.
+    """
+    if ending.phase == "ready":
+        return None
+    root = _root_exception(lines)
+    evidence = root or (_cut(lines[-1]) if lines else "it wrote nothing")
+    fast = ending.phase == "starting" or (
+        ending.profile.kind == "llamacpp" and ending.after_s is not None and ending.after_s < FAST_S
+    )
+    if fast and ending.exit.code:
+        return Diagnosis(
+            kind="rejected",
+            cause="it refused its settings: it failed fast, and no allocation failed",
+            evidence=evidence,
+            remedy="Compare the profile with the line; `a40console profiles show` has the command.",
+        )
+    return Diagnosis(
+        kind="crashed",
+        cause=f"it failed in phase {ending.phase}; {ending.exit.cause}",
+        evidence=evidence,
+        remedy=_AGAIN,
+    )
+
+
+def _root_exception(lines: Sequence[str]) -> str | None:
+    """The first exception that is no mere consequence of another."""
+    for line in lines:
+        if _EXCEPTION.match(line) and not _CONSEQUENCES.search(line):
+            return _cut(line)
+    return None
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= EVIDENCE_CHARS else words[: EVIDENCE_CHARS - 1] + "…"

@@ -1,0 +1,1 @@
+"""The one network listener: requests pass to the engine unchanged, counted on their way."""

@@ -1,0 +1,89 @@
+"""What the gateway itself answers, in the grammar of the caller's API."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from starlette.responses import JSONResponse
+
+Grammar: TypeAlias = Literal["openai", "anthropic"]
+
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    503: "overloaded_error",
+}
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    503: "service_unavailable",
+}
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of ours
+    """The gateway answers instead of the engine.
+
+    `retry_after_s` asks the client to come back by itself after so many seconds.
+    """
+
+    def __init__(self, status: int, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+def grammar_of(path: str, headers: Mapping[str, str]) -> Grammar:
+    """Which API the caller speaks: told by the route, else by Anthropic's version header."""
+    anthropic = path.startswith("/v1/messages") or "anthropic-version" in headers
+    return "anthropic" if anthropic else "openai"
+
+
+def refuse(grammar: Grammar, refusal: Refusal, request_id: str | None = None) -> JSONResponse:
+    """The refusal as a whole response."""
+    headers: dict[str, str] = {}
+    if request_id is not None:
+        headers |= {"x-request-id": request_id, "request-id": request_id}
+    if refusal.retry_after_s is not None:
+        headers |= {
+            "retry-after": str(max(1, math.ceil(refusal.retry_after_s))),
+            "x-should-retry": "true",
+        }
+    return JSONResponse(
+        _error(grammar, refusal.status, refusal.message, request_id),
+        status_code=refusal.status,
+        headers=headers,
+    )
+
+
+def stream_end(grammar: Grammar, message: str, *, begun: bool) -> bytes:
+    """The events that end a stream which the engine left unfinished.
+
+    Before any content an overload is named: Claude Code then repeats the request as a stream.
+    After some it is an API error: what was shown already must not be repeated silently.
+    """
+    status = 502 if begun else 503
+    text = json.dumps(_error(grammar, status, message, None), separators=(",", ":"))
+    if grammar == "anthropic":
+        return f"event: error\ndata: {text}\n\n".encode()
+    return f"data: {text}\n\ndata: [DONE]\n\n".encode()
+
+
+def _error(grammar: Grammar, status: int, message: str, request_id: str | None) -> dict[str, Any]:
+    if grammar == "anthropic":
+        kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
+        return body if request_id is None else {**body, "request_id": request_id}
+    kind = _OPENAI_TYPES.get(status, "api_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": status}}

@@ -1,0 +1,273 @@
+"""Requests' bodies: read within limits, held within a budget, given up piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from starlette.types import Receive
+
+from a40console.gateway.answers import Refusal
+from a40console.gateway.departure import ClientLeftError
+from a40console.gateway.toplevel import Members, MemberScanner
+
+MIB = 1024 * 1024
+_PIECE_BYTES = 64 * 1024
+"""Smaller pieces are joined up to this, so that a dribbling client costs no more than its bytes."""
+
+_VALUE_LIMIT_BYTES = 4096
+_BUSY_RETRY_S = 5.0
+
+Piece: TypeAlias = bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What bodies may take."""
+
+    request_bytes: int = 32 * MIB
+    """The largest body that is accepted."""
+
+    held_bytes: int = 256 * MIB
+    """What all bodies that are not yet sent to the engine may take together."""
+
+    wait_s: float = 30.0
+    """How long a body waits for room, unread, before the client is told to come back."""
+
+    idle_s: float = 60.0
+    """How long a client may send nothing while its body is being read."""
+
+    def __post_init__(self) -> None:
+        if self.request_bytes > self.held_bytes:
+            raise ValueError("one body must fit into what all bodies may take")
+
+
+class HeldBudget:
+    """The bytes of all bodies in memory: first come, first served."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._held = 0
+        self._queue: deque[tuple[asyncio.Future[None], int]] = deque()
+
+    @property
+    def held_bytes(self) -> int:
+        """What is promised or held now."""
+        return self._held
+
+    async def take(self, size: int, timeout_s: float) -> bool:
+        """Wait until so many bytes fit and take them; False when they did not fit in time."""
+        if not self._queue and self._held + size <= self._limit:
+            self._held += size
+            return True
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = (turn, size)
+        self._queue.append(place)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await turn
+        except TimeoutError:
+            pass
+        except BaseException:
+            if _granted(turn):
+                self.give_back(size)
+            raise
+        finally:
+            if place in self._queue:
+                self._queue.remove(place)
+                self._admit()
+        return _granted(turn)
+
+    def give_back(self, size: int) -> None:
+        """Free so many bytes; whoever waits longest is next."""
+        self._held -= size
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._queue:
+            turn, size = self._queue[0]
+            if self._held + size > self._limit:
+                return
+            self._queue.popleft()
+            if not turn.done():
+                self._held += size
+                turn.set_result(None)
+
+
+def _granted(turn: asyncio.Future[None]) -> bool:
+    return turn.done() and not turn.cancelled()
+
+
+class Body:
+    """One request's body, in the pieces in which it came, with its share of the budget."""
+
+    def __init__(self, budget: HeldBudget) -> None:
+        self.members: Members | None = None
+        """Its top-level members, where it is a JSON object."""
+
+        self.length = 0
+        self._budget = budget
+        self._taken = 0
+        self._pieces: deque[Piece] = deque()
+
+    async def reserve(self, size: int, wait_s: float) -> None:
+        """Take room for more of the body.
+
+        Raises:
+            Refusal: If there is none in time.
+        """
+        if not await self._budget.take(size, wait_s):
+            raise Refusal(
+                503,
+                f"The gateway holds as many request bodies as it may; none of {wait_s:g} s made "
+                "room for this one. Send it again.",
+                retry_after_s=_BUSY_RETRY_S,
+            )
+        self._taken += size
+
+    @property
+    def reserved(self) -> int:
+        """The room that was taken and not given back."""
+        return self._taken
+
+    def append(self, piece: bytes) -> None:
+        """The next piece, as it came."""
+        self.length += len(piece)
+        last = self._pieces[-1] if self._pieces else None
+        if last is None or len(last) + len(piece) > _PIECE_BYTES:
+            self._pieces.append(piece)
+        elif isinstance(last, bytearray):
+            last += piece
+        else:
+            self._pieces[-1] = bytearray(last + piece)
+
+    def values(self, names: Iterable[str]) -> dict[str, Any]:
+        """The top-level values of these names, as far as the body has them and they are short."""
+        values: dict[str, Any] = {}
+        spans = self.members.spans if self.members else {}
+        for name in names:
+            start, end = spans.get(name, (0, 0))
+            if 0 < end - start <= _VALUE_LIMIT_BYTES:
+                with suppress(ValueError, RecursionError):
+                    values[name] = json.loads(self._read(start, end))
+        return values
+
+    def set_value(self, name: str, value: object) -> None:
+        """Set a top-level value: in the place of the old one, else at the end of the object.
+
+        Only bytes are spliced, so the rest is as the client wrote it. Where the body is no JSON
+        object nothing is set. The members' places are unknown afterwards.
+        """
+        members, self.members = self.members, None
+        if members is None:
+            return
+        text = json.dumps(value, separators=(",", ":")).encode()
+        if name in members.spans:
+            self._replace(*members.spans[name], text)
+            return
+        comma = b"," if members.spans else b""
+        added = comma + json.dumps(name).encode() + b":" + text
+        self._replace(members.close, members.close, added)
+
+    def _read(self, start: int, end: int) -> bytes:
+        """The bytes between two places of the body."""
+        found = bytearray()
+        at = 0
+        for piece in self._pieces:
+            if at >= end:
+                break
+            found += piece[max(0, start - at) : max(0, end - at)]
+            at += len(piece)
+        return bytes(found)
+
+    def _replace(self, start: int, end: int, text: bytes) -> None:
+        """Put a text in the place of what stands between two places of the body."""
+        pieces: deque[Piece] = deque()
+        at = 0
+        for piece in self._pieces:
+            if at <= start < at + len(piece):
+                pieces += (piece[: start - at], text, piece[min(len(piece), end - at) :])
+            elif start < at < end:
+                pieces.append(piece[min(len(piece), end - at) :])
+            else:
+                pieces.append(piece)
+            at += len(piece)
+        self._pieces = deque(piece for piece in pieces if piece)
+        self.length += len(text) - (end - start)
+
+    async def sent(self) -> AsyncIterator[Piece]:
+        """The pieces in order; each is given up, and its room with it, once it is sent."""
+        while self._pieces:
+            piece = self._pieces.popleft()
+            yield piece
+            self._give_back(len(piece))
+        self.discard()
+
+    def discard(self) -> None:
+        """Give up whatever is still held."""
+        self._pieces.clear()
+        self._give_back(self._taken)
+
+    def _give_back(self, size: int) -> None:
+        size = min(size, self._taken)
+        self._taken -= size
+        self._budget.give_back(size)
+
+
+async def read_body(
+    receive: Receive, declared: int | None, budget: HeldBudget, limits: BodyLimits
+) -> Body:
+    """Read a request's body; while there is no room for it, it is left unread at the client.
+
+    `declared` is its Content-Length.
+
+    Raises:
+        Refusal: If it is too large, finds no room, or stops coming.
+        ClientLeftError: If the client leaves meanwhile.
+    """
+    if declared is not None and declared > limits.request_bytes:
+        raise _too_large(limits)
+    body = Body(budget)
+    scanner = MemberScanner()
+    try:
+        await body.reserve(declared or 0, limits.wait_s)
+        more = True
+        while more:
+            piece, more = await _next_piece(receive, limits.idle_s)
+            if body.length + len(piece) > limits.request_bytes:
+                raise _too_large(limits)
+            if body.length + len(piece) > body.reserved:
+                await body.reserve(len(piece), limits.wait_s)
+            scanner.feed(piece)
+            body.append(piece)
+    except BaseException:
+        body.discard()
+        raise
+    body.members = scanner.finish()
+    return body
+
+
+async def _next_piece(receive: Receive, idle_s: float) -> tuple[bytes, bool]:
+    try:
+        async with asyncio.timeout(idle_s):
+            message = await receive()
+    except TimeoutError as error:
+        raise Refusal(
+            408, f"The request's body stopped coming: nothing for {idle_s:g} s."
+        ) from error
+    if message["type"] == "http.disconnect":
+        raise ClientLeftError
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _too_large(limits: BodyLimits) -> Refusal:
+    return Refusal(
+        413,
+        f"The request's body is larger than the {limits.request_bytes / MIB:g} MiB that the "
+        "gateway accepts.",
+    )

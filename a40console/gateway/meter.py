@@ -1,0 +1,232 @@
+"""Counts what passes: live and finished requests, time to first token, outcomes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from typing import Literal, TypeAlias
+
+from a40console.model.request import GatewayRow, Method, TokenMark
+
+Route: TypeAlias = Literal["messages", "chat", "completions"]
+Outcome: TypeAlias = Literal["completed", "aborted", "failed"]
+Clock: TypeAlias = Callable[[], float]
+
+KEPT_FINISHED = 512
+MARK_SPACING_S = 0.05
+"""The newest mark moves until it is this far from the one before: any speed, bounded memory."""
+
+KEPT_MARKS = 256
+"""At that spacing at least 12 s of history."""
+
+
+@dataclass(frozen=True, slots=True)
+class TtftSample:
+    """One request's time to first token at the gateway."""
+
+    at_s: float
+    """Monotonic clock, when the first content byte arrived."""
+
+    seconds: float
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """Requests since the gateway began; accepted are the ended ones and those still live."""
+
+    accepted: int
+    aborted: int
+    """The client left before the answer was complete."""
+
+    failed: int
+    """Answered with an error, the engine's own 4xx included, or cut short."""
+
+    completed: int
+    held_bytes: int
+    """Bodies in memory now, with what was promised to bodies still arriving."""
+
+
+def wall_clock() -> datetime:
+    """This instant, UTC."""
+    return datetime.now(UTC)
+
+
+class Passage:
+    """One request on its way through: what is known of it so far."""
+
+    __slots__ = (
+        "_marks",
+        "cached_tokens",
+        "characters",
+        "client",
+        "ended_at",
+        "ended_at_s",
+        "exact",
+        "finish_reason",
+        "first_token_at_s",
+        "generated_tokens",
+        "last_token_at_s",
+        "max_tokens",
+        "model",
+        "order",
+        "prompt_tokens",
+        "received_at_s",
+        "request_id",
+        "route",
+        "sent_at_s",
+        "session",
+        "status",
+    )
+
+    def __init__(self, *, order: int, request_id: str, route: Route, received_at_s: float) -> None:
+        self.order = order
+        self.request_id = request_id
+        self.route = route
+        self.received_at_s = received_at_s
+        self.client: str | None = None
+        self.session: str | None = None
+        self.model: str | None = None
+        self.max_tokens: int | None = None
+        self.sent_at_s: float | None = None
+        self.first_token_at_s: float | None = None
+        self.last_token_at_s: float | None = None
+        self.ended_at_s: float | None = None
+        self.ended_at: str | None = None
+        self.prompt_tokens: int | None = None
+        self.cached_tokens: int | None = None
+        self.generated_tokens: int | None = None
+        self.characters = 0
+        self.exact = False
+        self.finish_reason: str | None = None
+        self.status: int | None = None
+        self._marks: deque[TokenMark] = deque(maxlen=KEPT_MARKS)
+
+    def streamed(self, at_s: float, characters: int) -> None:
+        """Content has arrived from the engine."""
+        if self.first_token_at_s is None:
+            self.first_token_at_s = at_s
+        self.last_token_at_s = at_s
+        self.characters += characters
+
+    def progressed(self, at_s: float, tokens: int) -> None:
+        """A chunk says how many tokens the engine had emitted for this request by then."""
+        grown = tokens > (self.generated_tokens or 0)
+        self.totalled(tokens)
+        if not grown:
+            return
+        marks = self._marks
+        if len(marks) > 1 and at_s - marks[-2].at_s < MARK_SPACING_S:
+            marks.pop()
+        marks.append(TokenMark(at_s, tokens))
+
+    def totalled(self, tokens: int) -> None:
+        """The engine says how many tokens the answer has; it never takes one back.
+
+        No mark is set: when the tokens came is not known from a total.
+        """
+        self.exact = True
+        self.generated_tokens = max(tokens, self.generated_tokens or 0)
+
+    def row(self) -> GatewayRow:
+        """What is known, frozen."""
+        method: Method = "usage" if self.exact else "apportioned"
+        return GatewayRow(
+            request_id=self.request_id,
+            route=self.route,
+            client=self.client,
+            session=self.session,
+            agent=None,
+            model=self.model,
+            max_tokens=self.max_tokens,
+            received_at_s=self.received_at_s,
+            sent_at_s=self.sent_at_s,
+            first_token_at_s=self.first_token_at_s,
+            last_token_at_s=self.last_token_at_s,
+            ended_at_s=self.ended_at_s,
+            ended_at=self.ended_at,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            generated_tokens=self.generated_tokens,
+            characters=self.characters,
+            method=method,
+            finish_reason=self.finish_reason,
+            status=self.status,
+            marks=tuple(self._marks),
+        )
+
+
+class Meter:
+    """Every request that passes through the gateway, live and lately finished."""
+
+    def __init__(
+        self, *, clock: Clock = time.monotonic, wall: Callable[[], datetime] = wall_clock
+    ) -> None:
+        self.clock = clock
+        self.held_bytes: Callable[[], int] = lambda: 0
+        """Where the gateway says how many bytes of bodies it holds."""
+
+        self._wall = wall
+        self._orders = count()
+        self._accepted = 0
+        self._outcomes: dict[Outcome, int] = {"completed": 0, "aborted": 0, "failed": 0}
+        self._live: dict[int, Passage] = {}
+        self._finished: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
+        self._ttft: deque[TtftSample] = deque(maxlen=KEPT_FINISHED)
+
+    def live(self) -> tuple[GatewayRow, ...]:
+        """Requests under way, in the order of their arrival."""
+        return tuple(passage.row() for passage in self._live.values())
+
+    def finished(self) -> tuple[GatewayRow, ...]:
+        """The last 512 ended requests, oldest first."""
+        return tuple(self._finished)
+
+    def counts(self) -> RequestCounts:
+        """Requests since the gateway began, by outcome."""
+        return RequestCounts(
+            accepted=self._accepted,
+            aborted=self._outcomes["aborted"],
+            failed=self._outcomes["failed"],
+            completed=self._outcomes["completed"],
+            held_bytes=self.held_bytes(),
+        )
+
+    def ttft_samples(self, route: Route | None = None) -> tuple[TtftSample, ...]:
+        """The last 512 times to first token, oldest first, of one route or of all."""
+        return tuple(sample for sample in self._ttft if route in (None, sample.route))
+
+    def accept(self, route: Route, request_id: str) -> Passage:
+        """A request has arrived."""
+        order = next(self._orders)
+        passage = Passage(
+            order=order, request_id=request_id, route=route, received_at_s=self.clock()
+        )
+        self._accepted += 1
+        self._live[order] = passage
+        return passage
+
+    def content(self, passage: Passage, characters: int) -> None:
+        """Content of this many characters has arrived for a request."""
+        now = self.clock()
+        if passage.first_token_at_s is None:
+            waited_s = now - passage.received_at_s
+            self._ttft.append(TtftSample(now, waited_s, passage.route))
+        passage.streamed(now, characters)
+
+    def end(self, passage: Passage, outcome: Outcome) -> None:
+        """A request has ended; a second end of the same one counts for nothing."""
+        if self._live.pop(passage.order, None) is None:
+            return
+        self._outcomes[outcome] += 1
+        if outcome == "aborted":
+            passage.finish_reason = "aborted"
+        elif outcome == "failed":
+            passage.finish_reason = "error"
+        passage.ended_at_s = self.clock()
+        passage.ended_at = self._wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._finished.append(passage.row())

@@ -1,0 +1,278 @@
+"""One request through the gateway: its body to the engine, the engine's answer to its client."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import aiohttp
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from a40console.gateway.answer import AnswerReader, EventStream, tokens
+from a40console.gateway.answers import Grammar, Refusal, grammar_of, refuse, stream_end
+from a40console.gateway.anthropic.stream import MessagesReader
+from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, read_body
+from a40console.gateway.clients import client_of, shown
+from a40console.gateway.departure import ClientLeftError, unless_left
+from a40console.gateway.meter import Meter, Outcome, Passage, Route
+from a40console.gateway.openai import OpenAIReader, additions_for
+from a40console.gateway.upstream import (
+    EngineSessions,
+    Upstream,
+    UpstreamState,
+    request_headers,
+    response_headers,
+    upstream_url,
+)
+
+_READ_FROM_BODY = ("model", "max_tokens", "max_completion_tokens")
+_READ_TO_COUNT = ("stream", "stream_options", "timings_per_token")
+_WHOLE_LIMIT_BYTES = 4 * 1024 * 1024
+"""How much of an answer that is not a stream is held until it is whole."""
+
+_RETRY_S = 2.0
+_TROUBLE = (aiohttp.ClientError, OSError, TimeoutError)
+_CUT_SHORT = (
+    "The engine ended this answer before it was complete; what came of it is cut short. "
+    "Send the request again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passthrough:
+    """What every request through the gateway shares."""
+
+    state: UpstreamState
+    meter: Meter
+    sessions: EngineSessions
+    budget: HeldBudget
+    limits: BodyLimits
+
+
+class MeteredRoute:
+    """ASGI endpoint: a generation request, counted from its arrival to its last byte."""
+
+    def __init__(self, shared: Passthrough, route: Route) -> None:
+        self._shared = shared
+        self._route = route
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        passage = self._shared.meter.accept(self._route, new_request_id())
+        headers = Headers(scope=scope)
+        passage.client = client_of(headers.get("user-agent"))
+        passage.session = shown(headers.get("x-claude-code-session-id"))
+        outcome: Outcome = "failed"
+        try:
+            outcome = await Exchange(self._shared, scope, receive, send, passage).run()
+        finally:
+            self._shared.meter.end(passage, outcome)
+
+
+class PlainRoute:
+    """ASGI endpoint: a request that generates nothing and is not counted."""
+
+    def __init__(self, shared: Passthrough) -> None:
+        self._shared = shared
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await Exchange(self._shared, scope, receive, send, None).run()
+
+
+def new_request_id() -> str:
+    """An id that the engine keeps, so that its own row of the request can be found."""
+    return f"a40-{secrets.token_hex(12)}"
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self,
+        shared: Passthrough,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        passage: Passage | None,
+    ) -> None:
+        self._shared = shared
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._passage = passage
+        self._headers = Headers(scope=scope)
+        self._request_id = passage.request_id if passage else new_request_id()
+        self._told_id = shown(self._headers.get("x-request-id")) or self._request_id
+        self._grammar: Grammar = grammar_of(scope["path"], self._headers)
+        self._reader: AnswerReader | None = None
+
+    async def run(self) -> Outcome:
+        """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
+        try:
+            self._engine()
+            body = await self._read()
+            try:
+                exchange = self._exchange(self._engine(), body)
+                return await unless_left(self._receive, exchange)
+            finally:
+                body.discard()
+        except Refusal as refusal:
+            return await self._refuse(refusal)
+        except ClientLeftError:
+            return "aborted"
+
+    def _engine(self) -> Upstream:
+        upstream = self._shared.state.current()
+        if upstream is None:
+            why = self._shared.state.why_not()
+            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
+        return upstream
+
+    async def _read(self) -> Body:
+        declared = self._headers.get("content-length")
+        return await read_body(
+            self._receive,
+            int(declared) if declared is not None and declared.isdecimal() else None,
+            self._shared.budget,
+            self._shared.limits,
+        )
+
+    async def _refuse(self, refusal: Refusal) -> Outcome:
+        if self._passage:
+            self._passage.status = refusal.status
+        answer = refuse(self._grammar, refusal, self._told_id)
+        await answer(self._scope, self._receive, self._send)
+        return "failed"
+
+    async def _exchange(self, upstream: Upstream, body: Body) -> Outcome:
+        if self._passage:
+            self._reader = self._prepare(self._passage, upstream, body)
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(
+                self._shared.sessions.lease(upstream.endpoint)
+            )
+            response = await self._open(session, upstream, body)
+            stack.callback(response.close)
+            streaming = response.content_type == "text/event-stream" and response.status < 400
+            if self._reader is not None and streaming:
+                await self._start(response)
+                return await self._stream(response, self._reader)
+            return await self._whole(response)
+
+    def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:
+        """Read what the body asks for, and add what is needed to count the answer."""
+        asked = body.values(_READ_FROM_BODY)
+        passage.model = shown(asked.get("model"))
+        limit = tokens(asked, "max_completion_tokens")
+        passage.max_tokens = tokens(asked, "max_tokens") if limit is None else limit
+        meter = self._shared.meter
+        if passage.route == "messages":
+            return MessagesReader(meter, passage)
+        additions = additions_for(upstream, body.values(_READ_TO_COUNT))
+        if additions.member is not None:
+            body.set_value(*additions.member)
+        return OpenAIReader(meter, passage, additions)
+
+    async def _open(
+        self, session: aiohttp.ClientSession, upstream: Upstream, body: Body
+    ) -> aiohttp.ClientResponse:
+        scope, endpoint = self._scope, upstream.endpoint
+        length = body.length or None
+        if self._passage:
+            self._passage.sent_at_s = self._shared.meter.clock()
+        try:
+            return await session.request(
+                scope["method"],
+                upstream_url(endpoint, scope["path"], scope["query_string"]),
+                headers=request_headers(scope["headers"], endpoint, self._request_id, length),
+                data=body.sent() if length else None,
+                allow_redirects=False,
+            )
+        except aiohttp.ClientConnectorError as error:
+            raise self._no_engine(f"The engine does not answer: {error.strerror}.") from error
+        except _TROUBLE as error:
+            reason = str(error) or type(error).__name__
+            raise self._no_engine(
+                f"The engine closed the connection before it answered: {reason}.", status=502
+            ) from error
+
+    def _no_engine(self, seen: str, *, status: int = 503) -> Refusal:
+        """What was seen, and what the service knows about it by now."""
+        if self._shared.state.current() is None:
+            why = self._shared.state.why_not()
+            return Refusal(503, f"{seen} {why.text}", retry_after_s=why.retry_after_s)
+        return Refusal(status, f"{seen} Send the request again.", retry_after_s=_RETRY_S)
+
+    async def _start(self, response: aiohttp.ClientResponse) -> None:
+        if self._passage:
+            self._passage.status = response.status
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": response.status,
+                "headers": response_headers(response.raw_headers, self._told_id),
+            }
+        )
+
+    async def _stream(self, response: aiohttp.ClientResponse, reader: AnswerReader) -> Outcome:
+        """Pass events on as they come; a stream that breaks ends with an error the client reads."""
+        events, content, send = EventStream(reader), response.content, self._send
+        broken = False
+        try:
+            while True:
+                chunk, _ = await content.readchunk()
+                if chunk:
+                    passed = events.feed(chunk)
+                    if passed:
+                        await send(
+                            {"type": "http.response.body", "body": passed, "more_body": True}
+                        )
+                elif content.at_eof():
+                    break
+        except _TROUBLE:
+            broken = True
+        rest = b""
+        if not reader.complete and (broken or not reader.ended()):
+            reader.failed = True
+            rest = stream_end(self._grammar, self._cut_short(), begun=self._begun(reader))
+        elif not broken:
+            rest = events.rest()
+        await send({"type": "http.response.body", "body": rest, "more_body": False})
+        return "failed" if reader.failed else "completed"
+
+    def _cut_short(self) -> str:
+        if self._shared.state.current() is None:
+            return f"{_CUT_SHORT} {self._shared.state.why_not().text}"
+        return _CUT_SHORT
+
+    @staticmethod
+    def _begun(reader: AnswerReader) -> bool:
+        return reader.passage.first_token_at_s is not None
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> Outcome:
+        """Pass on an answer that is not a stream, once it is whole: a cut one becomes an error."""
+        kept = bytearray()
+        chunks = response.content.iter_any()
+        try:
+            async for chunk in chunks:
+                kept += chunk
+                if len(kept) > _WHOLE_LIMIT_BYTES:
+                    break
+        except _TROUBLE as error:
+            raise self._no_engine("The engine broke off its answer.", status=502) from error
+        await self._start(response)
+        failed = response.status >= 400
+        if len(kept) > _WHOLE_LIMIT_BYTES:
+            await self._part(kept)
+            async for chunk in chunks:
+                await self._part(chunk)
+        elif self._reader is not None and not failed:
+            self._reader.whole(bytes(kept))
+        await self._part(b"" if len(kept) > _WHOLE_LIMIT_BYTES else kept, more=False)
+        return "failed" if failed else "completed"
+
+    async def _part(self, body: bytes | bytearray, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": bytes(body), "more_body": more})

@@ -1,0 +1,70 @@
+"""Waits until the GPU's memory of the engine before is free: starting into certain want of memory
+only burns minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from a40console.errors import RefusedError
+from a40console.model.figures import Figure, number
+from a40console.model.profile import Profile
+
+WAIT_S = 30.0
+SLACK_BYTES = 512 * 1024 * 1024
+"""Above the baseline by no more than this counts as free."""
+
+DEFAULT_UTILIZATION = 0.9
+
+
+class GpuReadings(Protocol):
+    """What is asked of the GPU's telemetry."""
+
+    def memory_used_bytes(self, index: int) -> Figure:
+        """Memory in use on a GPU now."""
+
+    def memory_total_bytes(self, index: int) -> Figure:
+        """Memory of a GPU."""
+
+
+class GpuMemory:
+    """Compares what is in use with what a start will ask for."""
+
+    def __init__(self, gpu: GpuReadings, *, period_s: float = 1.0, wait_s: float = WAIT_S) -> None:
+        self._gpu = gpu
+        self._period_s = period_s
+        self._wait_s = wait_s
+        self.holders: Callable[[], str] = lambda: "what holds it is not visible from here"
+
+    async def wait_for_room(self, profile: Profile) -> int | None:
+        """Bytes in use before the start, once the profile's share fits; None without a GPU.
+
+        Raises:
+            RefusedError: If the memory is not freed in time; it says how much is held.
+        """
+        total, used = self._now()
+        if total is None or used is None or profile.kind != "vllm":
+            return None if used is None else int(used)
+        share = profile.gpu_memory_utilization or DEFAULT_UTILIZATION
+        waited_s = 0.0
+        while used is not None and total - used + SLACK_BYTES < share * total:
+            if waited_s >= self._wait_s:
+                raise RefusedError(
+                    f"{profile.name} needs {share:.0%} of the GPU's memory, and it is not free",
+                    evidence=f"{used / 2**30:.1f} of {total / 2**30:.1f} GiB are in use after "
+                    f"{waited_s:.0f} s of waiting; {self.holders()}",
+                    remedy="End what holds it, or lower gpu_memory_utilization in the profile.",
+                )
+            await asyncio.sleep(self._period_s)
+            waited_s += self._period_s
+            total_now, used = self._now()
+            total = total_now or total
+        return None if used is None else int(used)
+
+    def _now(self) -> tuple[float | None, float | None]:
+        return (
+            number(self._gpu.memory_total_bytes(0)),
+            number(self._gpu.memory_used_bytes(0)),
+        )

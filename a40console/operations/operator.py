@@ -1,0 +1,407 @@
+"""Commands on the one engine: start, stop, restart, switch, speculation, clean, adopt.
+
+One command acts at a time; a stop interrupts a start. A start that fails puts back what served
+before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from a40console.engines.process import EngineProcess, ProcessState
+from a40console.errors import ConsoleError, RefusedError, UsageError
+from a40console.model.engine import EngineEnd, EngineState
+from a40console.model.event import Severity
+from a40console.model.figures import Missing
+from a40console.model.profile import Profile
+from a40console.operations import desire, record
+from a40console.operations.status import EngineStatus
+from a40console.operations.watch import Ending, Explain, RestartPolicy, Watcher
+from a40console.paths import Paths
+
+
+class Recorder(Protocol):
+    """Writes an event into the journal."""
+
+    def __call__(
+        self,
+        kind: str,
+        text: str,
+        severity: Severity = "info",
+        data: dict[str, str] | None = None,
+    ) -> object:
+        """Record what happened, now."""
+
+
+Publish = Callable[[EngineStatus], None]
+
+
+class Starter(Protocol):
+    """Brings one engine up, publishing its phases."""
+
+    async def launch(
+        self, profile: Profile, status: EngineStatus, publish: Publish
+    ) -> tuple[EngineStatus, EngineProcess]:
+        """Fetch what it needs and start its process.
+
+        Raises:
+            ConsoleError: If it cannot be started; nothing of it runs then.
+        """
+
+    async def await_ready(
+        self, status: EngineStatus, process: EngineProcess, publish: Publish
+    ) -> EngineStatus:
+        """Wait until it serves.
+
+        Raises:
+            ConsoleError: If it ends, or does not serve in time; nothing of it runs then.
+        """
+
+
+class EngineOperator:
+    """Owns the engine's state; everything else reads `status`."""
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        find_profile: Callable[[str], Profile],
+        starter: Starter,
+        recorder: Recorder,
+        policy: RestartPolicy,
+        explain: Explain,
+        clock: Callable[[], float],
+    ) -> None:
+        self._runs = paths.engine_runs
+        self._desired_file = paths.desired
+        self._find_profile = find_profile
+        self._starter = starter
+        self._record = recorder
+        self._policy = policy
+        self._explain = explain
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._starting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._process: EngineProcess | None = None
+        self.status = EngineStatus()
+        self.on_change: Callable[[EngineStatus], None] = lambda status: None
+        """Called after each change of status: telemetry and gateway follow the engine by it."""
+
+    def member_pids(self) -> list[int]:
+        """The engine's processes now."""
+        return [member.pid for member in self._process.members()] if self._process else []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a start is under way."""
+        return self._starting is not None
+
+    async def start(self, name: str) -> None:
+        """Start a profile and wait until it serves.
+
+        Raises:
+            RefusedError: If an engine lives already, or something of one is left.
+        """
+        await self.start_profile(self._find_profile(name))
+
+    async def start_profile(self, profile: Profile) -> None:
+        """Start a profile as it is given, and wait until it serves.
+
+        Raises:
+            RefusedError: If an engine lives already, or something of one is left.
+        """
+        self._refuse_if_living()
+        async with self._turn:
+            self._refuse_if_living()
+            await self._bring_up(profile, asked=True)
+
+    async def stop(self) -> str:
+        """Stop the engine and verify that nothing of it is left; what the operator reads.
+
+        Raises:
+            RefusedError: If there is no engine.
+            ConsoleError: If something of it is left.
+        """
+        if self._starting is not None:
+            self._starting.cancel()
+        async with self._turn:
+            desire.forget(self._desired_file)
+            if self._process is None:
+                if self.status.state is EngineState.ABSENT:
+                    raise RefusedError(
+                        "No engine runs", remedy="Start one: a40console engine start"
+                    )
+                self._publish(replace(self.status, state=EngineState.STOPPED, phase=None))
+                return "Nothing was running."
+            return await self._take_down()
+
+    async def restart(self) -> None:
+        """Stop the engine and start the same profile again, as it was asked for last."""
+        await self._replace(self._present_profile())
+
+    async def switch(self, name: str) -> None:
+        """Stop the engine and start another profile; puts the old one back if that fails."""
+        await self._replace(self._find_profile(name))
+
+    async def speculate(self, mode: str) -> None:
+        """Turn speculation on, off, or on at a depth; the engine restarts for it.
+
+        Raises:
+            UsageError: If the mode is none of `on`, `off` and a number of tokens.
+            RefusedError: If the profile has no speculation.
+        """
+        await self._replace(with_speculation(self._present_profile(), mode))
+
+    async def clean(self) -> str:
+        """End exactly the processes that an engine without its leader left behind."""
+        async with self._turn:
+            if self._process is None or self.status.state is not EngineState.ORPHANED:
+                raise RefusedError("Nothing of an engine is left over")
+            self._unwatch()
+            report = await self._process.clean()
+            if report.left:
+                raise self._left_behind(report.describe())
+            self._record("engine.cleaned", report.describe())
+            self._process = None
+            self._publish(replace(self.status, state=EngineState.STOPPED, survivors=(), left=""))
+            return report.describe()
+
+    async def adopt(self) -> bool:
+        """Take over an engine that a service before us started; whether there is one."""
+        run = record.latest(self._runs)
+        process = EngineProcess.adopt(run.folder(self._runs)) if run else None
+        if run is None or process is None:
+            return False
+        orphaned = process.state() is ProcessState.ORPHANED
+        age_s = self._clock() - process.identity.started_monotonic_s
+        self._process = process
+        status = EngineStatus(
+            state=EngineState.ORPHANED if orphaned else EngineState.STARTING,
+            run=run,
+            phase=None if orphaned else "load",
+            phase_since_s=process.identity.started_monotonic_s,
+            pid=process.pid,
+            session_id=process.identity.session_id,
+            leader=process.identity.leader,
+            started_at_s=process.identity.started_monotonic_s,
+            survivors=tuple(process.members()) if orphaned else (),
+            left="survivors" if orphaned else "",
+        )
+        self._publish(status)
+        self._record("engine.adopted", f"{run.profile.name}, {age_s:.0f} s old, is taken over")
+        if orphaned:
+            self._watch(process)
+        else:
+            async with self._turn:
+                await self._interruptible(self._see_ready(status, process))
+        return True
+
+    async def close(self) -> None:
+        """Let go of the engine without touching it."""
+        for task in (self._starting, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _replace(self, profile: Profile) -> None:
+        if self._starting is not None:
+            raise RefusedError(
+                "The engine is starting", remedy="Wait for it, or stop it first: engine stop"
+            )
+        async with self._turn:
+            before = self.status.run.profile if self.status.run and self._process else None
+            if self.status.state is EngineState.ORPHANED:
+                self._refuse_if_living()
+            if self._process is not None:
+                await self._take_down()
+            try:
+                await self._bring_up(profile, asked=True)
+            except ConsoleError as error:
+                if before is None:
+                    raise
+                await self._roll_back(before, error)
+
+    async def _roll_back(self, before: Profile, error: ConsoleError) -> None:
+        self._record(
+            "engine.rolled_back",
+            f"{error.message}; {before.name} is put back",
+            "warn",
+            {"evidence": error.evidence},
+        )
+        await self._bring_up(before, asked=True)
+        raise type(error)(
+            error.message,
+            evidence=error.evidence,
+            remedy=f"{before.name} serves again. {error.remedy}",
+            exit_code=error.exit_code,
+        )
+
+    async def _bring_up(self, profile: Profile, *, asked: bool) -> None:
+        self._unwatch()
+        await self._interruptible(self._start_now(profile, asked=asked))
+
+    async def _interruptible(self, start: Coroutine[None, None, None]) -> None:
+        """Run a start as a task of its own, so that a stop can end it."""
+        self._starting = asyncio.create_task(start)
+        try:
+            await self._starting
+        except asyncio.CancelledError:
+            if not self._starting.cancelled():
+                raise
+            raise RefusedError("The start was interrupted by a stop") from None
+        finally:
+            self._starting = None
+
+    async def _start_now(self, profile: Profile, *, asked: bool) -> None:
+        restarts = 0 if asked else self.status.restarts + 1
+        fresh = EngineStatus(restarts=restarts, end=self.status.end)
+        desire.remember(self._desired_file, profile)
+        with self._failure_recorded():
+            status, process = await self._starter.launch(profile, fresh, self._publish)
+        await self._see_ready(status, process)
+
+    async def _see_ready(self, status: EngineStatus, process: EngineProcess) -> None:
+        self._process = process
+        try:
+            with self._failure_recorded():
+                status = await self._starter.await_ready(status, process, self._publish)
+        except asyncio.CancelledError:
+            raise  # whoever interrupted takes it down, or leaves it to the next service
+        except ConsoleError:
+            self._process = None
+            raise
+        self._publish(status)
+        took_s = self._clock() - process.identity.started_monotonic_s
+        name = status.run.profile.name if status.run else "the engine"
+        self._record("engine.serving", f"{name} serves, {took_s:.1f} s after its start")
+        self._watch(process)
+
+    @contextmanager
+    def _failure_recorded(self) -> Iterator[None]:
+        try:
+            yield
+        except ConsoleError as error:
+            evidence = {"evidence": error.evidence, "remedy": error.remedy}
+            self._record("engine.failed", error.message, "error", evidence)
+            raise
+
+    async def _take_down(self) -> str:
+        """Stop the present engine; its status is `stopped` afterwards, or tells what is left."""
+        process, run = self._process, self.status.run
+        if process is None or run is None:
+            raise RefusedError("No engine runs")
+        self._unwatch()
+        self._publish(replace(self.status, state=EngineState.STOPPING, phase=None))
+        socket_path = Path(run.socket_path) if run.socket_path else None
+        report = await process.stop(socket_path=socket_path)
+        if report.left:
+            raise self._left_behind(report.describe())
+        self._process = None
+        exit_ = process.exit()
+        end = EngineEnd(
+            code=Missing("ended by a signal")
+            if exit_ is None or exit_.code is None
+            else exit_.code,
+            signal=exit_.signal if exit_ and exit_.signal else Missing("it ended by itself"),
+            cause="stopped by the operator",
+            at=(exit_.ended_at if exit_ else None) or "",
+        )
+        self._publish(EngineStatus(state=EngineState.STOPPED, run=run, end=end, phase=None))
+        self._record("engine.stopped", f"{run.profile.name}: {report.describe()}")
+        return report.describe()
+
+    def _left_behind(self, text: str) -> ConsoleError:
+        members = self._process.members() if self._process else []
+        self._publish(
+            replace(
+                self.status,
+                state=EngineState.ORPHANED,
+                survivors=tuple(members),
+                left="unkillable",
+            )
+        )
+        self._record("engine.left_behind", text, "error")
+        return ConsoleError("The engine is not gone", evidence=text, remedy="Try: engine clean")
+
+    def _watch(self, process: EngineProcess) -> None:
+        self._watching = asyncio.create_task(self._follow(Watcher(process, self._explain)))
+
+    def _unwatch(self) -> None:
+        if self._watching is not None and self._watching is not asyncio.current_task():
+            self._watching.cancel()
+        self._watching = None
+
+    async def _follow(self, watcher: Watcher) -> None:
+        """Follow an engine to its end, and start it again where the policy says so."""
+        async for ending in watcher.endings(lambda: self.status):
+            self._publish(ending.status)
+            self._record(ending.kind, ending.text, "error", ending.evidence)
+            if ending.final:
+                self._process = None
+                await self._start_again(ending)
+
+    async def _start_again(self, ending: Ending) -> None:
+        run = self.status.run
+        delay_s = self._policy.delay_s(self._clock())
+        if run is None or delay_s is None:
+            return
+        self._record("engine.restarting", f"{run.profile.name} starts again in {delay_s:.0f} s")
+        await asyncio.sleep(delay_s)
+        async with self._turn:
+            if self.status is not ending.status:
+                return  # the operator acted meanwhile
+            try:
+                await self._bring_up(run.profile, asked=False)
+            except ConsoleError:
+                return  # the failure is in the journal and in the status
+
+    def _present_profile(self) -> Profile:
+        if self.status.run is None:
+            raise RefusedError("No engine was started", remedy="Start one: engine start PROFILE")
+        return self.status.run.profile
+
+    def _refuse_if_living(self) -> None:
+        if self.status.state is EngineState.ORPHANED:
+            names = ", ".join(f"{p.name} (pid {p.pid})" for p in self.status.survivors)
+            raise RefusedError(
+                "Something of the last engine is left",
+                evidence=names or "its processes still live",
+                remedy="End exactly those: a40console engine clean",
+            )
+        if self.status.living or self._starting is not None:
+            name = self.status.run.profile.name if self.status.run else "an engine"
+            raise RefusedError(
+                f"{name} is {self.status.state}",
+                remedy="Switch to another profile: engine switch; or stop it: engine stop",
+            )
+
+    def _publish(self, status: EngineStatus) -> None:
+        self.status = status
+        self.on_change(status)
+
+
+def with_speculation(profile: Profile, mode: str) -> Profile:
+    """The profile with speculation `on`, `off`, or on at a depth given as a number.
+
+    Raises:
+        UsageError: If the mode is none of these.
+        RefusedError: If the profile has no speculation.
+    """
+    if profile.speculation is None:
+        raise RefusedError(
+            f"{profile.name} has no speculation",
+            remedy="Add a [speculation] table to a profile of your own.",
+        )
+    if mode in ("on", "off"):
+        changed = replace(profile.speculation, enabled=mode == "on")
+    elif mode.isdecimal() and int(mode) > 0:
+        changed = replace(profile.speculation, enabled=True, tokens=int(mode))
+    else:
+        raise UsageError(f"Speculation is on, off or a number of draft tokens, not {mode!r}")
+    return replace(profile, speculation=changed)

@@ -1,0 +1,128 @@
+"""Everything that one engine start needs before its process: model file, plugin, address, plan."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from a40console.engines import embedded
+from a40console.engines.capability import find_executable
+from a40console.engines.command import LaunchPlan, Site, argv_digest, engine_environment, plan
+from a40console.engines.launching import Launch
+from a40console.engines.plugin_folder import (
+    EngineEnvironmentError,
+    engine_python,
+    plugin_environment,
+    write_plugin_folder,
+)
+from a40console.engines.weights import ensure_file
+from a40console.errors import RefusedError
+from a40console.files import write_private
+from a40console.model.profile import Profile
+from a40console.operations import record
+from a40console.operations.record import TOKEN_FILE, RunRecord
+from a40console.paths import Paths, make_private
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+
+async def fetch_model(profile: Profile, paths: Paths, progress: Progress) -> Path | None:
+    """The model's file on this disk, fetched if need be; None where the engine finds it itself."""
+    if profile.file is None:
+        return None
+    make_private(paths.models)
+    return await asyncio.to_thread(ensure_file, profile.file, paths.models, progress)
+
+
+def prepare(
+    profile: Profile, paths: Paths, *, model_path: Path | None, threads: int, vram: int | None
+) -> tuple[RunRecord, Launch]:
+    """Lay out a run folder and work out what the keeper starts.
+
+    Raises:
+        RefusedError: If the disk or the engine's environment does not allow it.
+    """
+    run_id = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(2)}-{profile.name}"
+    folder = make_private(paths.engine_runs / run_id)
+    make_private(paths.runtime)
+    on_socket = profile.listen == "socket"
+    executable = find_executable(profile)
+    token = secrets.token_urlsafe(24)
+    site = Site(
+        python=sys.executable,
+        embedded_script=Path(embedded.__file__),
+        model_path=model_path,
+        socket_path=paths.engine_socket(run_id) if on_socket else None,
+        port=None if on_socket else free_port(),
+        threads=threads,
+        executable=str(executable) if executable else None,
+        plugin_environment=_plugin(profile, paths, folder / TOKEN_FILE, executable),
+        plugin_token=token,
+    )
+    launch = plan(profile, site)
+    run = _record(run_id, profile, launch, vram)
+    try:
+        if run.plugin:
+            write_private(folder / TOKEN_FILE, token)
+        record.save(run, paths.engine_runs)
+    except OSError as error:
+        raise RefusedError(
+            f"The start cannot be written down in {folder}",
+            evidence=str(error),
+            remedy="Free space there, or set A40CONSOLE_HOME to another disk.",
+        ) from error
+    record.prune(paths.engine_runs)
+    environment = engine_environment(os.environ, launch)
+    return run, Launch(argv=launch.argv, env=environment, cwd=folder)
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _plugin(
+    profile: Profile, paths: Paths, token_file: Path, executable: Path | None
+) -> dict[str, str]:
+    if profile.kind != "vllm" or not profile.plugin or executable is None:
+        return {}
+    named = {**os.environ, **profile.environment}
+    try:
+        return plugin_environment(
+            engine_python(executable),
+            write_plugin_folder(make_private(paths.engine_plugin)),
+            token_file,
+            named.get("VLLM_PLUGINS"),
+            named.get("PYTHONPATH"),
+        )
+    except EngineEnvironmentError as error:
+        raise RefusedError(
+            f"{profile.name} cannot load our plugin",
+            evidence=str(error),
+            remedy="Mend the environment, or set plugin = false in the profile: "
+            "slots are then metered at the gateway.",
+        ) from error
+
+
+def _record(run_id: str, profile: Profile, launch: LaunchPlan, vram: int | None) -> RunRecord:
+    return RunRecord(
+        id=run_id,
+        profile=profile,
+        base_url=launch.endpoint.base_url,
+        socket_path=launch.endpoint.socket_path,
+        plugin=launch.endpoint.plugin_token is not None,
+        argv=launch.argv,
+        argv_digest=argv_digest(launch.argv),
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        vram_baseline_bytes=vram,
+    )

@@ -1,0 +1,258 @@
+"""Brings one engine up: model, process, readiness; a start that fails leaves nothing running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from a40console.engines.capability import check
+from a40console.engines.effective import differences_from_log
+from a40console.engines.launching import OUTPUT_FILE
+from a40console.engines.logs import LogReader, last_lines
+from a40console.engines.process import EngineProcess, ProcessState
+from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
+from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
+from a40console.model.engine import EngineState
+from a40console.model.figures import number
+from a40console.model.profile import Profile
+from a40console.operations.ending import explain
+from a40console.operations.memory import GpuMemory
+from a40console.operations.operator import Publish, Recorder
+from a40console.operations.past_starts import PastStarts
+from a40console.operations.preparation import fetch_model, prepare
+from a40console.operations.record import RunRecord
+from a40console.operations.status import EngineStatus
+from a40console.paths import Paths
+
+LOOK_PERIOD_S = 0.25
+
+
+class EngineStarter:
+    """Starts engines of this machine."""
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        memory: GpuMemory,
+        threads: Callable[[], int],
+        recorder: Recorder,
+        clock: Callable[[], float],
+    ) -> None:
+        self._paths = paths
+        self._memory = memory
+        self._threads = threads
+        self._record = recorder
+        self._clock = clock
+        self._past = PastStarts(paths.state / "starts.json")
+
+    async def launch(
+        self, profile: Profile, status: EngineStatus, publish: Publish
+    ) -> tuple[EngineStatus, EngineProcess]:
+        """Fetch what the profile needs and start its process.
+
+        Raises:
+            ConsoleError: If it cannot be started; nothing of it runs then.
+        """
+        try:
+            return await self._launch(profile, status, publish)
+        except ConsoleError as error:
+            publish(replace(status, state=EngineState.FAILED, remedy=error.remedy))
+            raise
+
+    async def _launch(
+        self, profile: Profile, status: EngineStatus, publish: Publish
+    ) -> tuple[EngineStatus, EngineProcess]:
+        ready, why_not = check(profile)
+        if not ready:
+            raise RefusedError(f"{profile.name} cannot run here", evidence=why_not or "")
+        model_path = await self._fetch(profile, status, publish)
+        baseline = await self._memory.wait_for_room(profile)
+        run, launch = await asyncio.to_thread(
+            prepare,
+            profile,
+            self._paths,
+            model_path=model_path,
+            threads=self._threads(),
+            vram=baseline,
+        )
+        self._record("engine.starting", f"{profile.name} starts", data={"run": run.id})
+        process = await EngineProcess.start(run.folder(self._paths.engine_runs), launch)
+        starting = replace(
+            status,
+            state=EngineState.STARTING,
+            run=run,
+            phase="starting",
+            phase_since_s=self._clock(),
+            progress_at_s=self._clock(),
+            pid=process.pid,
+            session_id=process.identity.session_id,
+            leader=process.identity.leader,
+            started_at_s=process.identity.started_monotonic_s,
+        )
+        publish(starting)
+        return starting, process
+
+    async def await_ready(
+        self, status: EngineStatus, process: EngineProcess, publish: Publish
+    ) -> EngineStatus:
+        """Wait until the engine serves, publishing its phases.
+
+        Raises:
+            NotServingError: If it ends first; the cause is named.
+            TimedOutError: If it does not serve in its profile's time; it is stopped then.
+        """
+        run = status.run
+        if run is None:
+            raise NotServingError("This engine's start was not written down")
+        progress = _Progress(self, status, run, process, publish)
+        try:
+            await progress.watch()
+        except TimedOutError as error:
+            report = await process.stop(socket_path=_socket(run))
+            publish(replace(progress.status, state=EngineState.FAILED, phase=None))
+            raise TimedOutError(
+                f"{run.profile.name}: {error.message}",
+                evidence=f"{progress.evidence()}; {report.describe()}",
+                remedy=error.remedy,
+            ) from error
+        except NotServingError as error:
+            raise await self._ended(progress, publish) from error
+        self._past.add(run.profile.name, progress.durations_s)
+        lines = await asyncio.to_thread(last_lines, progress.output, 4000)
+        return replace(
+            progress.status,
+            state=EngineState.SERVING,
+            phase="ready",
+            phase_since_s=self._clock(),
+            phase_detail="",
+            eta_s=None,
+            differences=differences_from_log(run.profile, run.argv, lines),
+        )
+
+    async def _fetch(
+        self, profile: Profile, status: EngineStatus, publish: Publish
+    ) -> Path | None:
+        began_s = self._clock()
+        loop = asyncio.get_running_loop()
+
+        def progress(done: int, whole: int) -> None:
+            detail = f"{done / 1e6:.0f} of {whole / 1e6:.0f} MB" if whole else ""
+            fetching = replace(
+                status,
+                state=EngineState.FETCHING,
+                phase="download",
+                phase_since_s=began_s,
+                phase_detail=detail,
+            )
+            loop.call_soon_threadsafe(publish, fetching)
+
+        return await fetch_model(profile, self._paths, progress)
+
+    async def _ended(self, progress: _Progress, publish: Publish) -> NotServingError:
+        """What to tell about an engine that ended before it served."""
+        process, run = progress.process, progress.run
+        if process.state() is not ProcessState.ENDED:
+            await process.stop(socket_path=_socket(run))
+        why = explain(process, progress.status, self._clock())
+        publish(
+            replace(
+                progress.status,
+                state=EngineState.FAILED,
+                phase=None,
+                end=why.end,
+                remedy=why.remedy,
+            )
+        )
+        return NotServingError(
+            f"{run.profile.name} did not start: {why.end.cause}",
+            evidence=why.evidence,
+            remedy=why.remedy,
+        )
+
+    def eta_s(self, profile: str, phase: str, phase_s: float) -> float | None:
+        """Seconds until it serves, by earlier starts."""
+        return number(eta_s(phase, phase_s, self._past.of(profile)))
+
+    def now(self) -> float:
+        """The monotonic clock."""
+        return self._clock()
+
+
+class _Progress:
+    """One start on its way to serving: reads its output, publishes its phases."""
+
+    def __init__(
+        self,
+        starter: EngineStarter,
+        status: EngineStatus,
+        run: RunRecord,
+        process: EngineProcess,
+        publish: Publish,
+    ) -> None:
+        self.status = status
+        self.run = run
+        self.process = process
+        self.output = process.run_dir / OUTPUT_FILE
+        self._starter = starter
+        self._publish = publish
+        self._reader = LogReader(self.output)
+        self._endpoint = run.endpoint(process.run_dir.parent)
+        self._tracker = PhaseTracker(
+            run.profile.kind,
+            started_s=process.identity.started_monotonic_s,
+            stall_after_s=run.profile.stall_after_s,
+        )
+
+    @property
+    def durations_s(self) -> dict[str, float]:
+        """Seconds of each phase."""
+        return dict(self._tracker.durations_s)
+
+    def evidence(self) -> str:
+        """Where the start was last, in the engine's words."""
+        stall = self._tracker.stall(self._starter.now())
+        return f"{stall.cause}: {stall.evidence}" if stall else f"phase {self._tracker.phase}"
+
+    async def watch(self) -> None:
+        """Return once it serves; see wait_ready for what is raised."""
+        probe = HealthProbe(self._endpoint)
+        reading = asyncio.create_task(self._read())
+        try:
+            age_s = self._starter.now() - self.process.identity.started_monotonic_s
+            left_s = max(1.0, self.run.profile.start_timeout_s - age_s)
+            await wait_ready(probe, self.process.leader_alive, timeout_s=left_s)
+            self._take_in()
+            self._tracker.serve(self._starter.now())
+        finally:
+            reading.cancel()
+            await probe.close()
+
+    async def _read(self) -> None:
+        while True:
+            self._take_in()
+            await asyncio.sleep(LOOK_PERIOD_S)
+
+    def _take_in(self) -> None:
+        now_s = self._starter.now()
+        moved = False
+        while lines := self._reader.read_lines():
+            moved = any([self._tracker.feed(line, now_s) for line in lines]) or moved
+        phase, phase_s = self._tracker.phase, self._tracker.phase_s(now_s)
+        stall = self._tracker.stall(now_s)
+        self.status = replace(
+            self.status,
+            phase=phase,
+            phase_since_s=now_s - phase_s,
+            phase_detail=stall.cause if stall else self._tracker.progress,
+            progress_at_s=now_s if moved else self.status.progress_at_s,
+            eta_s=self._starter.eta_s(self.run.profile.name, phase, phase_s),
+            stall=stall,
+        )
+        self._publish(self.status)
+
+
+def _socket(run: RunRecord) -> Path | None:
+    return Path(run.socket_path) if run.socket_path else None

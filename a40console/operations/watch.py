@@ -1,0 +1,102 @@
+"""Follows a serving engine to its end, and says whether it should be started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+
+from a40console.engines.process import EngineProcess, ProcessState
+from a40console.model.engine import EngineEnd, EngineState
+from a40console.operations.status import EngineStatus
+
+LOOK_PERIOD_S = 0.25
+EXIT_LOOKS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an engine ended, for the operator."""
+
+    end: EngineEnd
+    evidence: str
+    remedy: str
+
+
+Explain = Callable[[EngineProcess, EngineStatus], Explanation]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The engine ended, or its leader did."""
+
+    status: EngineStatus
+    kind: str
+    text: str
+    evidence: dict[str, str] = field(default_factory=dict)
+    final: bool = True
+    """Whether nothing of it is left."""
+
+
+@dataclass(slots=True)
+class RestartPolicy:
+    """How often an engine that ends by itself is started again: a crash loop burns money."""
+
+    enabled: bool = True
+    delays_s: tuple[float, ...] = (1.0, 5.0, 20.0)
+    within_s: float = 600.0
+    _starts: deque[float] = field(default_factory=deque)
+
+    def delay_s(self, now_s: float) -> float | None:
+        """Seconds to wait before the next start; None when it should stay down."""
+        while self._starts and now_s - self._starts[0] > self.within_s:
+            self._starts.popleft()
+        if not self.enabled or len(self._starts) >= len(self.delays_s):
+            return None
+        self._starts.append(now_s)
+        return self.delays_s[len(self._starts) - 1]
+
+
+class Watcher:
+    """Looks at an engine's processes until nothing of it is left."""
+
+    def __init__(self, process: EngineProcess, explain: Explain) -> None:
+        self._process = process
+        self._explain = explain
+
+    async def endings(self, read_status: Callable[[], EngineStatus]) -> AsyncIterator[Ending]:
+        """What ends: first perhaps the leader alone (orphaned), last the whole engine."""
+        told = False
+        while (state := self._process.state()) is not ProcessState.ENDED:
+            if state is ProcessState.ORPHANED:
+                status = self._orphaned(read_status())
+                if not told:
+                    told = True
+                    names = ", ".join(f"{p.name} (pid {p.pid})" for p in status.survivors)
+                    text = f"the engine's leader is gone, {names} lives on"
+                    yield Ending(status, "engine.orphaned", text, {"left": names}, final=False)
+            await asyncio.sleep(LOOK_PERIOD_S)
+        for _ in range(EXIT_LOOKS):  # the keeper is about to write it, if its disk has room
+            if self._process.exit() is not None:
+                break
+            await asyncio.sleep(LOOK_PERIOD_S / 5)
+        before = read_status()
+        why = self._explain(self._process, before)
+        status = replace(
+            before,
+            state=EngineState.FAILED,
+            phase=None,
+            end=why.end,
+            remedy=why.remedy,
+            survivors=(),
+            left="",
+        )
+        evidence = {"evidence": why.evidence, "remedy": why.remedy}
+        yield Ending(status, "engine.ended", why.end.cause, evidence)
+
+    def _orphaned(self, status: EngineStatus) -> EngineStatus:
+        members = tuple(self._process.members())
+        return replace(
+            status, state=EngineState.ORPHANED, phase=None, survivors=members, left="survivors"
+        )

@@ -1,0 +1,182 @@
+"""Reads profiles: the shipped ones, then the operator's, which replace their namesakes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from a40console.errors import UsageError
+from a40console.model.profile import KnownIssue, ModelFile, Profile, Speculation
+
+SHIPPED = "shipped"
+"""Origin of a profile that came with the console."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TABLES = {"file": ModelFile, "speculation": Speculation, "known_issues": KnownIssue}
+_POSITIVE = (
+    "max_model_len",
+    "max_running",
+    "max_batched_tokens",
+    "threads",
+    "start_timeout_s",
+    "stall_after_s",
+)
+
+for _kind in (Profile, *_TABLES.values()):
+    _kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+_ADAPTER = TypeAdapter(Profile)
+
+
+class _NotAProfileError(ValueError):
+    """What is wrong with one file, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSet:
+    """All profiles that could be read, and why the others could not."""
+
+    profiles: dict[str, Profile]
+    origins: dict[str, str]
+    """Name to `shipped`, or to the file it was read from."""
+
+    failures: dict[Path, str]
+
+    def find(self, name: str) -> Profile:
+        """The profile of that name.
+
+        Raises:
+            UsageError: If there is none; it names the nearest, and files that could not be read.
+        """
+        if (found := self.profiles.get(name)) is not None:
+            return found
+        nearest = get_close_matches(name, self.profiles, n=3, cutoff=0.5)
+        known = nearest or sorted(self.profiles)
+        raise UsageError(
+            f"there is no profile {name!r}",
+            evidence="; ".join(self.failures.values()),
+            remedy=f"{'Nearest' if nearest else 'There are'}: {', '.join(known)}.",
+        )
+
+
+def load_profiles(user_folder: Path) -> ProfileSet:
+    """Read every profile; a file that is wrong is reported and hides no other."""
+    result = ProfileSet({}, {}, {})
+    for source in _toml_files(files("a40console.profiles").iterdir()):
+        _add(result, source, SHIPPED)
+    try:
+        own = sorted(user_folder.glob("*.toml"))
+    except OSError as error:
+        result.failures[user_folder] = f"{user_folder} cannot be read: {error.strerror}"
+        own = []
+    for path in own:
+        _add(result, path, str(path))
+    return result
+
+
+def _toml_files(entries: Iterable[Traversable]) -> Iterator[Traversable]:
+    yield from sorted(
+        (entry for entry in entries if entry.name.endswith(".toml")), key=lambda entry: entry.name
+    )
+
+
+def _add(result: ProfileSet, source: Traversable, origin: str) -> None:
+    path = Path(str(source))
+    try:
+        profile = parse_profile(source.read_text(encoding="utf-8"), path.stem)
+        taken = result.origins.get(profile.name, SHIPPED)
+        if taken != SHIPPED:
+            raise _NotAProfileError(f"the name {profile.name!r} is taken by {taken}")
+    except tomllib.TOMLDecodeError as error:
+        result.failures[path] = f"{path}: not valid TOML: {error}"
+    except (OSError, UnicodeDecodeError) as error:
+        result.failures[path] = f"{path}: cannot be read: {error}"
+    except _NotAProfileError as error:
+        result.failures[path] = f"{path}: {error}"
+    else:
+        result.profiles[profile.name] = profile
+        result.origins[profile.name] = origin
+
+
+def parse_profile(text: str, default_name: str) -> Profile:
+    """A profile from its TOML text; the file's stem serves where it has no `name`.
+
+    Raises:
+        tomllib.TOMLDecodeError: If it is not TOML.
+        ValueError: If a key does not exist or a value does not fit; names key and nearest key.
+    """
+    document = {"name": default_name, **tomllib.loads(text)}
+    try:
+        profile = _ADAPTER.validate_python(document)
+    except ValidationError as error:
+        raise _NotAProfileError(
+            "; ".join(_in_words(dict(item)) for item in error.errors())
+        ) from error
+    if faults := list(_faults(profile)):
+        raise _NotAProfileError("; ".join(faults))
+    return profile
+
+
+def _in_words(item: dict[str, Any]) -> str:
+    location = [str(part) for part in item["loc"]]
+    key = ".".join(location)
+    if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
+        table = _TABLES.get(location[0], Profile) if len(location) > 1 else Profile
+        known = [field.name for field in fields(table)]
+        nearest = get_close_matches(location[-1], known, n=1)
+        return f"{key} is not a setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
+    if item["type"] in {"missing", "missing_argument", "missing_keyword_only_argument"}:
+        return f"{key} is missing"
+    return f"{key}: {item['msg']}"
+
+
+def _faults(profile: Profile) -> Iterator[str]:
+    if not _NAME.fullmatch(profile.name):
+        yield f"name {profile.name!r} may hold letters, digits, '.', '_' and '-' only"
+    yield from _not_positive(profile, _POSITIVE)
+    share = profile.gpu_memory_utilization
+    if share is not None and not 0 < share <= 1:
+        yield "gpu_memory_utilization must be in 0 to 1"
+    if profile.port is not None and not 0 < profile.port < 65536:
+        yield "port must be in 1 to 65535"
+    if profile.usd_per_hour is not None and profile.usd_per_hour < 0:
+        yield "usd_per_hour must not be negative"
+    if profile.speculation is not None:
+        yield from _speculation_faults(profile.speculation)
+    if profile.file is not None:
+        yield from _file_faults(profile, profile.file)
+
+
+def _not_positive(table: object, keys: Iterable[str], *, prefix: str = "") -> Iterator[str]:
+    for key in keys:
+        value = getattr(table, key)
+        if value is not None and not value > 0:  # NaN neither is
+            yield f"{prefix}{key} must be more than 0"
+
+
+def _speculation_faults(asked: Speculation) -> Iterator[str]:
+    keys = ("tokens", "prompt_lookup_max", "prompt_lookup_min", "max_batched_tokens")
+    yield from _not_positive(asked, keys, prefix="speculation.")
+    shortest, longest = asked.prompt_lookup_min, asked.prompt_lookup_max
+    if shortest is not None and longest is not None and shortest > longest:
+        yield "speculation.prompt_lookup_min must not exceed prompt_lookup_max"
+
+
+def _file_faults(profile: Profile, file: ModelFile) -> Iterator[str]:
+    if profile.kind != "llamacpp":
+        yield "file: only llama.cpp reads a single model file"
+    if not _SHA256.fullmatch(file.sha256):
+        yield "file.sha256 must be 64 hexadecimal digits in lower case"
+    if file.size_bytes <= 0:
+        yield "file.size_bytes must be more than 0"
+    if Path(profile.model).name != profile.model:
+        yield "model must be a plain file name where file is set"

@@ -1,0 +1,97 @@
+"""What the control API answers besides snapshots: who we are, profiles, logs, client settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from a40console import __version__
+from a40console.engines.capability import check
+from a40console.engines.launching import OUTPUT_FILE
+from a40console.engines.logs import read_chunk
+from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
+from a40console.model.profile import Profile
+from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
+from a40console.operations.status import EngineStatus
+from a40console.paths import Paths
+from a40console.profiles.loader import load_profiles
+from a40console.service.gateway_door import GatewayDoor
+from a40console.service.journal import Journal
+
+
+class ServiceAnswers:
+    """Reads the answers where they lie."""
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        journal: Journal,
+        door: GatewayDoor,
+        read_status: Callable[[], EngineStatus],
+        has_gpu: Callable[[], bool],
+    ) -> None:
+        self._paths = paths
+        self._journal = journal
+        self._door = door
+        self._read_status = read_status
+        self._has_gpu = has_gpu
+
+    def hello(self) -> Hello:
+        """Who answers."""
+        return Hello(
+            version=__version__,
+            schema=SCHEMA_VERSION,
+            protocol=PROTOCOL_VERSION,
+            pid=os.getpid(),
+            gateway_url=self._door.url,
+            events_last_id=self._journal.last_id,
+        )
+
+    def profiles(self) -> tuple[ProfileSummary, ...]:
+        """Every profile that can be read, with whether this machine can run it."""
+        found = load_profiles(self._paths.profiles)
+        return tuple(
+            self._summary(profile, found.origins[name])
+            for name, profile in sorted(found.profiles.items())
+        )
+
+    def logs(self, offset: int, limit_bytes: int) -> LogChunk:
+        """A piece of the newest engine's output."""
+        run = self._read_status().run
+        if run is None:
+            return LogChunk(path=None, text="", next_offset=0)
+        path = run.folder(self._paths.engine_runs) / OUTPUT_FILE
+        return read_chunk(path, offset, limit_bytes)
+
+    def environment(self) -> ClientEnvironment:
+        """What Claude Code and OpenAI clients must set to use the gateway."""
+        run = self._read_status().run
+        token = self._door.client_token
+        variables = {
+            "ANTHROPIC_BASE_URL": self._door.url,
+            "ANTHROPIC_AUTH_TOKEN": token,
+            "OPENAI_BASE_URL": f"{self._door.url}/v1",
+            "OPENAI_API_KEY": token,
+        }
+        if run is not None:
+            variables["ANTHROPIC_MODEL"] = run.profile.public_name
+            variables["OPENAI_MODEL"] = run.profile.public_name
+        return ClientEnvironment(variables=variables)
+
+    def _summary(self, profile: Profile, origin: str) -> ProfileSummary:
+        ready, why_not = check(profile, os.environ, has_gpu=self._has_gpu())
+        asked = profile.speculation
+        return ProfileSummary(
+            name=profile.name,
+            title=profile.title,
+            kind=profile.kind,
+            model=profile.model,
+            origin=origin,
+            speculation=f"{asked.method} {asked.tokens}, {'on' if asked.enabled else 'off'}"
+            if asked
+            else None,
+            usd_per_hour=None if profile.usd_per_hour is None else float(profile.usd_per_hour),
+            ready=ready,
+            why_not=why_not,
+        )

@@ -1,0 +1,135 @@
+"""Puts one snapshot together from what each part knows at this instant. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from a40console.advisor import Evidence, FindingClock, advise
+from a40console.gateway.meter import RequestCounts
+from a40console.model.figures import Missing, number
+from a40console.model.profile import Profile
+from a40console.model.snapshot import (
+    PROTOCOL_VERSION,
+    SCHEMA_VERSION,
+    EngineInfo,
+    Gpu,
+    Host,
+    Limit,
+    Requests,
+    ServiceInfo,
+    Snapshot,
+    SourceStatus,
+    SpeculationInfo,
+)
+from a40console.service import absent
+from a40console.service.cost import Spending, cost
+from a40console.telemetry.view import EngineView
+
+SESSIONS_NOT_FOLLOWED = Missing("client sessions are not followed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a snapshot is made, and which one it is."""
+
+    seq: int
+    at: str
+    monotonic_s: float
+    interval_s: float
+    events_last_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a snapshot is put together from."""
+
+    moment: Moment
+    service: ServiceInfo
+    engine: EngineInfo
+    view: EngineView | None
+    """None while no engine answers."""
+
+    gateway: RequestCounts | None
+    """None where no gateway of ours is involved."""
+
+    host: Host
+    gpus: tuple[Gpu, ...] | Missing
+    sources: tuple[SourceStatus, ...]
+    profile: Profile | None
+    evidence: Evidence
+
+
+def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
+    """The snapshot of this moment, with the advisor's verdicts on it."""
+    draft = _draft(parts)
+    limit, findings = advise(draft, parts.evidence, clock)
+    return replace(draft, limit=limit, findings=findings)
+
+
+def _draft(parts: Parts) -> Snapshot:
+    view, engine = parts.view, parts.engine
+    why = Missing(f"the engine is {engine.state.value}")
+    throughput = view.throughput if view else absent.throughput(why)
+    return Snapshot(
+        schema=SCHEMA_VERSION,
+        protocol=PROTOCOL_VERSION,
+        seq=parts.moment.seq,
+        at=parts.moment.at,
+        monotonic_s=parts.moment.monotonic_s,
+        interval_s=parts.moment.interval_s,
+        simulated=engine.kind == "sim",
+        service=parts.service,
+        engine=engine,
+        slots=view.slots if view else why,
+        recent=view.recent if view else (),
+        sessions=SESSIONS_NOT_FOLLOWED,
+        throughput=throughput,
+        requests=_requests(view.requests if view else absent.requests(why), parts.gateway),
+        latency=view.latency if view else absent.latency(why),
+        prefix_cache=view.prefix_cache if view else absent.prefix_cache(why),
+        speculation=speculation_block(
+            view.speculation if view else absent.speculation(why), parts.profile
+        ),
+        kv_cache=view.kv_cache if view else absent.kv_cache(why),
+        gpus=parts.gpus,
+        host=parts.host,
+        cost=cost(
+            Spending(
+                usd_per_hour=parts.profile.usd_per_hour if parts.profile else None,
+                uptime_s=number(engine.uptime_s),
+                generation_tokens_per_s=throughput.generation_tokens_per_s,
+                generated_tokens=view.generated_tokens if view else why,
+            )
+        ),
+        limit=Limit(cause="unknown", text="", evidence=(), ruled_out=()),
+        findings=(),
+        events_last_id=parts.moment.events_last_id,
+        sources=(view.sources if view else ()) + parts.sources,
+    )
+
+
+def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
+    """The engine's requests with what only the gateway counts."""
+    if counts is None:
+        return block
+    aborted = block.aborted if number(block.aborted) is not None else counts.aborted
+    return replace(block, aborted=aborted, failed=counts.failed)
+
+
+def speculation_block(block: SpeculationInfo, profile: Profile | None) -> SpeculationInfo:
+    """What telemetry measured, with what the engine was started with."""
+    asked = profile.speculation if profile else None
+    if asked is None:
+        reason = "the profile has none" if profile else "what was asked is not known"
+        return replace(block, control="none", locked_reason=reason)
+    on = asked.enabled
+    off = Missing("speculation is off")
+    return replace(
+        block,
+        mode="on" if on else "off",
+        control="restart",
+        started_with=asked.tokens if on else off,
+        depth=asked.tokens if on else off,
+        depth_max=asked.tokens,
+        method=asked.method,
+    )

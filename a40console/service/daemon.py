@@ -1,0 +1,223 @@
+"""The service's wiring: builds the parts, ties them together, ticks once an interval."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from a40console import __version__
+from a40console.advisor import Evidence, FindingClock
+from a40console.config import Settings
+from a40console.errors import ConsoleError
+from a40console.gateway.app import build_gateway
+from a40console.gateway.meter import Meter
+from a40console.model.control import HistoryPoint
+from a40console.model.snapshot import ServiceInfo
+from a40console.operations import desire
+from a40console.operations.ending import explain
+from a40console.operations.memory import GpuMemory
+from a40console.operations.operator import EngineOperator
+from a40console.operations.start import EngineStarter
+from a40console.operations.status import EngineStatus
+from a40console.operations.watch import RestartPolicy
+from a40console.paths import Paths
+from a40console.profiles.loader import load_profiles
+from a40console.service.answers import ServiceAnswers
+from a40console.service.api import ControlApi
+from a40console.service.assemble import Moment, Parts, assemble
+from a40console.service.board import Board
+from a40console.service.engine_block import engine_block
+from a40console.service.follower import EngineFollower
+from a40console.service.gateway_door import GatewayDoor
+from a40console.service.handlers import Handlers
+from a40console.service.journal import Journal, now
+from a40console.service.self_report import self_report
+from a40console.service.tasks import CommandTasks
+from a40console.service.upstream import EngineUpstream
+from a40console.service.verdict import evidence, is_hung
+from a40console.telemetry.host import HostSampler
+from a40console.telemetry.nvml import GpuSampler
+
+log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """The parts of a running service."""
+
+    def __init__(
+        self, paths: Paths, settings: Settings, *, gateway_socket: socket.socket, again: bool
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._again = again
+        self._started_s = time.monotonic()
+        self._seq = 0
+        self.stopping = asyncio.Event()
+        self._journal = Journal(paths.events)
+        self._board = Board()
+        self._meter = Meter(time.monotonic)
+        self._findings = FindingClock()
+        self._gpu = GpuSampler()
+        self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
+        starter = EngineStarter(
+            paths=paths,
+            memory=GpuMemory(self._gpu),
+            threads=self._host.whole_vcpus,
+            recorder=self._journal.record,
+            clock=time.monotonic,
+        )
+        self._operator = EngineOperator(
+            paths=paths,
+            find_profile=lambda name: load_profiles(paths.profiles).find(name),
+            starter=starter,
+            recorder=self._journal.record,
+            policy=RestartPolicy(enabled=settings.service.restart_engine),
+            explain=lambda process, status: explain(process, status, time.monotonic()),
+            clock=time.monotonic,
+        )
+        self._follower = EngineFollower(
+            runs=paths.engine_runs,
+            period_s=settings.service.interval_s,
+            on_event=self._journal.record,
+        )
+        self._operator.on_change = self._follower.follow
+        self._upstream = EngineUpstream(self._status, paths.engine_runs, time.monotonic)
+        self._door = GatewayDoor(
+            gateway_socket,
+            paths.gateway_token,
+            token_required=settings.gateway.token_required,
+        )
+        self.gateway_app = build_gateway(
+            upstream=self._upstream, meter=self._meter, authorise=self._door.authoriser()
+        )
+        self.control_app = self._control()
+
+    def _control(self) -> Any:
+        handlers = Handlers(
+            operator=self._operator,
+            settings=self._settings,
+            has_gpu=self._gpu.present,
+            gateway=lambda: (self._door.url, self._door.token),
+            stop=self.stopping.set,
+        )
+        answers = ServiceAnswers(
+            paths=self._paths,
+            journal=self._journal,
+            door=self._door,
+            read_status=self._status,
+        )
+        return ControlApi(
+            board=self._board,
+            journal=self._journal,
+            commands=CommandTasks(handlers.table(), self._journal),
+            answers=answers,
+        ).app()
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, profile: str | None, engine: bool) -> AsyncIterator[None]:
+        """Everything runs inside the block; the engine outlives it."""
+        text = "the service is back after its worker ended" if self._again else "the service starts"
+        severity = "warn" if self._again else "info"
+        self._journal.record("service.started", text, severity)
+        self._gpu.start()
+        tasks = [asyncio.create_task(self._tick_for_ever(), name="snapshots")]
+        if engine:
+            tasks.append(asyncio.create_task(self._first_engine(profile), name="first engine"))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._operator.close()
+            await self._follower.close()
+            self._gpu.stop()
+            left = "the engine keeps running" if self._status().living else "no engine runs"
+            self._journal.record("service.stopped", f"the service stops; {left}")
+
+    async def _first_engine(self, profile: str | None) -> None:
+        """Take over what runs; else start what is asked for, or what ran when we were last here."""
+        try:
+            if await self._operator.adopt():
+                return
+            wanted = desire.desired(self._paths.desired)
+            if profile is not None:
+                await self._operator.start(profile)
+            elif wanted is not None:
+                await self._operator.start_profile(wanted)
+            elif self._settings.profile is not None:
+                await self._operator.start(self._settings.profile)
+        except ConsoleError as error:
+            log.warning("%s (%s) %s", error.message, error.evidence, error.remedy)
+
+    async def _tick_for_ever(self) -> None:
+        interval_s = self._settings.service.interval_s
+        due_s = time.monotonic()
+        while True:
+            try:
+                self._tick()
+            except Exception:
+                log.exception("a snapshot could not be made")
+            due_s = max(due_s + interval_s, time.monotonic())
+            await asyncio.sleep(due_s - time.monotonic())
+
+    def _tick(self) -> None:
+        now_s, status = time.monotonic(), self._status()
+        sampler = self._follower.sampler
+        self._host.sample()
+        view = sampler.view(self._meter.live(), self._meter.finished()) if sampler else None
+        self._upstream.plugin_counts = view is None or view.plugin_counts
+        self._seq += 1
+        snapshot = assemble(
+            Parts(
+                moment=Moment(
+                    seq=self._seq,
+                    at=now(),
+                    monotonic_s=now_s,
+                    interval_s=self._settings.service.interval_s,
+                    events_last_id=self._journal.last_id,
+                ),
+                service=ServiceInfo(
+                    version=__version__,
+                    pid=os.getpid(),
+                    uptime_s=round(now_s - self._started_s, 3),
+                    home=str(self._paths.home),
+                    read_only=self._journal.trouble is not None,
+                ),
+                engine=engine_block(
+                    status,
+                    self_report(status, view),
+                    hung=is_hung(view),
+                    now_s=now_s,
+                ),
+                view=view,
+                gateway=self._meter.counts(),
+                host=self._host.view(),
+                gpus=self._gpu.view(),
+                sources=(self._host.status(), self._gpu.status()),
+                profile=status.run.profile if status.run else None,
+                evidence=evidence(status, view, now_s),
+            ),
+            self._findings,
+        )
+        throughput, requests = snapshot.throughput, snapshot.requests
+        point = HistoryPoint(
+            at_s=time.time(),
+            generation_tokens_per_s=throughput.generation_tokens_per_s,
+            prefill_tokens_per_s=throughput.prefill_tokens_per_s,
+            running=requests.running,
+            waiting=requests.waiting,
+        )
+        self._board.pin(snapshot, point)
+
+    def _status(self) -> EngineStatus:
+        return self._operator.status
+
+    def _engine_pids(self) -> list[int]:
+        return self._operator.member_pids()

@@ -1,0 +1,113 @@
+"""The engine block of a snapshot, from the engine's life and what the engine says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from a40console.model.engine import EngineKind, EngineState
+from a40console.model.figures import Figure, Missing, Text
+from a40console.model.snapshot import Difference, EngineInfo
+from a40console.operations.status import EngineStatus
+
+NO_ENGINE = Missing("no engine runs")
+UNKNOWN = Missing("the engine does not say")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfReport:
+    """What the engine says of itself, as far as telemetry read it."""
+
+    version: Text = UNKNOWN
+    served_name: Text = UNKNOWN
+    max_model_len: Figure = UNKNOWN
+    paused: bool | Missing = UNKNOWN
+    differences: tuple[Difference, ...] = field(default=())
+
+
+def engine_block(
+    status: EngineStatus, report: SelfReport, *, hung: bool, now_s: float
+) -> EngineInfo:
+    """The block for an engine of ours; `hung` overrides a state of serving."""
+    run = status.run
+    serving = status.state is EngineState.SERVING
+    state = EngineState.HUNG if hung and serving else status.state
+    alive = status.living and run is not None
+    absent = NO_ENGINE if not alive else UNKNOWN
+    return EngineInfo(
+        id=run.id if run else NO_ENGINE,
+        kind=_kind(status),
+        state=state,
+        phase=status.phase or (Missing("ready") if serving else NO_ENGINE),
+        phase_s=_since(status.phase_since_s, now_s, NO_ENGINE),
+        eta_s=_eta(status),
+        profile=run.profile.name if run else NO_ENGINE,
+        model=run.profile.model if run else NO_ENGINE,
+        served_name=run.profile.public_name if run else NO_ENGINE,
+        version=report.version if alive else absent,
+        listen=run.profile.listen if run else NO_ENGINE,
+        pid=_or(status.pid if status.living else None, NO_ENGINE),
+        session_id=_or(status.session_id if status.living else None, NO_ENGINE),
+        uptime_s=_since(status.started_at_s if status.living else None, now_s, NO_ENGINE),
+        restarts=status.restarts,
+        exit=status.end or Missing("running" if status.living else "it never ended"),
+        max_model_len=report.max_model_len if alive else absent,
+        paused=report.paused if alive else absent,
+        argv_digest=run.argv_digest if run else NO_ENGINE,
+        effective=_effective(status, report) if serving else Missing("the engine does not serve"),
+    )
+
+
+def foreign_block(
+    *, kind: EngineKind, url: str, report: SelfReport, reachable: bool, state: EngineState
+) -> EngineInfo:
+    """The block for an engine that is not ours and is only watched."""
+    foreign = Missing("not our engine")
+    return EngineInfo(
+        id=url,
+        kind=kind,
+        state=state,
+        phase="ready" if reachable else Missing("it does not answer"),
+        phase_s=foreign,
+        eta_s=foreign,
+        profile=foreign,
+        model=report.served_name,
+        served_name=report.served_name,
+        version=report.version,
+        listen=url,
+        pid=foreign,
+        session_id=foreign,
+        uptime_s=foreign,
+        restarts=0,
+        exit=foreign,
+        max_model_len=report.max_model_len,
+        paused=report.paused,
+        argv_digest=foreign,
+        effective=Missing("what was asked of it is not known"),
+    )
+
+
+def _kind(status: EngineStatus) -> EngineKind | Missing:
+    return status.run.profile.kind if status.run else NO_ENGINE
+
+
+def _eta(status: EngineStatus) -> Figure:
+    if status.state is EngineState.SERVING:
+        return Missing("ready")
+    if status.state is not EngineState.STARTING:
+        return Missing("nothing starts")
+    return _or(status.eta_s, Missing("no earlier start to go by"))
+
+
+def _effective(status: EngineStatus, report: SelfReport) -> tuple[Difference, ...]:
+    told = {difference.setting for difference in report.differences}
+    return report.differences + tuple(
+        difference for difference in status.differences if difference.setting not in told
+    )
+
+
+def _since(start_s: float | None, now_s: float, absent: Missing) -> Figure:
+    return absent if start_s is None else round(max(0.0, now_s - start_s), 3)
+
+
+def _or(value: float | None, absent: Missing) -> Figure:
+    return absent if value is None else value

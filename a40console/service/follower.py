@@ -1,0 +1,60 @@
+"""Keeps telemetry on the engine that runs now: a new sampler for each engine, none for none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from a40console.model.engine import EngineState
+from a40console.operations.status import EngineStatus
+from a40console.telemetry.sampler import EngineSampler, EventSink
+
+FOLLOWED = frozenset({EngineState.SERVING, EngineState.DRAINING, EngineState.ORPHANED})
+
+
+class EngineFollower:
+    """Owns the sampler of the present engine."""
+
+    def __init__(
+        self, *, runs: Path, period_s: float, on_event: EventSink, on_follow: Callable[[], None]
+    ) -> None:
+        self._runs = runs
+        self._period_s = period_s
+        self._on_event = on_event
+        self._on_follow = on_follow
+        self._run_id: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.sampler: EngineSampler | None = None
+
+    def follow(self, status: EngineStatus) -> None:
+        """Adjust to a change of the engine's life."""
+        run = status.run if status.state in FOLLOWED else None
+        if (run.id if run else None) == self._run_id:
+            return
+        self._drop()
+        if run is None:
+            return
+        self._run_id = run.id
+        self.sampler = EngineSampler(
+            kind=run.profile.kind,
+            endpoint=run.endpoint(self._runs),
+            period_s=self._period_s,
+            on_event=self._on_event,
+        )
+        self._task = asyncio.create_task(self.sampler.run(), name="engine telemetry")
+        self._on_follow()
+
+    async def close(self) -> None:
+        """Stop reading."""
+        task = self._task
+        self._drop()
+        if task is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _drop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._task, self._run_id, self.sampler = None, None, None

@@ -1,0 +1,105 @@
+"""The commands that the service carries out, by their ids in the command table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from a40console.config import Settings
+from a40console.errors import RefusedError
+from a40console.operations.operator import EngineOperator
+from a40console.service.probe import probe_request
+from a40console.service.tasks import Handler
+
+EMBEDDED_PROFILE = "smollm2-135m"
+ANSWER_GRACE_S = 0.3
+"""How long a service that was told to stop still answers, so that its last result is read."""
+
+
+class Handlers:
+    """Carries out commands on the engine, the gateway and the service."""
+
+    def __init__(
+        self,
+        *,
+        operator: EngineOperator,
+        settings: Settings,
+        has_gpu: Callable[[], bool],
+        gateway: Callable[[], tuple[str, str | None]],
+        stop: Callable[[], None],
+    ) -> None:
+        self._operator = operator
+        self._settings = settings
+        self._has_gpu = has_gpu
+        self._gateway = gateway
+        self._stop = stop
+
+    def table(self) -> dict[str, Handler]:
+        """Command id to what does it."""
+        return {
+            "engine.start": self._start,
+            "engine.stop": self._stop_engine,
+            "engine.restart": self._restart,
+            "engine.switch": self._switch,
+            "engine.speculation": self._speculation,
+            "engine.clean": self._clean,
+            "request.test": self._test,
+            "service.stop": self._stop_service,
+        }
+
+    def default_profile(self) -> str:
+        """The profile that is started when none is named.
+
+        Raises:
+            RefusedError: If there is a GPU and nothing says what should run on it.
+        """
+        if self._settings.profile:
+            return self._settings.profile
+        if self._has_gpu():
+            raise RefusedError(
+                "This machine has a GPU: name the profile to run on it",
+                remedy="See them with: a40console profiles list",
+            )
+        return EMBEDDED_PROFILE
+
+    async def _start(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        name = arguments.get("profile") or self.default_profile()
+        await self._operator.start(name)
+        return {"profile": name}
+
+    async def _stop_engine(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        return {"report": await self._operator.stop()}
+
+    async def _restart(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        await self._operator.restart()
+        return self._serving()
+
+    async def _switch(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        await self._operator.switch(arguments.get("profile") or self.default_profile())
+        return self._serving()
+
+    async def _speculation(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        mode = arguments.get("mode", "")
+        await self._operator.speculate(mode)
+        return self._serving() | {"mode": mode}
+
+    async def _clean(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        return {"report": await self._operator.clean()}
+
+    async def _test(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        run = self._operator.status.run
+        url, token = self._gateway()
+        return await probe_request(url, token, run.profile.public_name if run else "none")
+
+    async def _stop_service(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        report = "the engine keeps running"
+        if arguments.get("engine") == "yes":
+            report = "no engine ran"
+            if self._operator.status.living or self._operator.busy:
+                report = await self._operator.stop()
+        asyncio.get_running_loop().call_later(ANSWER_GRACE_S, self._stop)
+        return {"report": report}
+
+    def _serving(self) -> dict[str, str]:
+        run = self._operator.status.run
+        return {"profile": run.profile.name} if run else {}

@@ -1,0 +1,81 @@
+"""What the gateway is told about the engine, from the engine's life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from a40console.gateway.upstream import Unavailable, Upstream
+from a40console.model.engine import EngineState
+from a40console.operations.status import EngineStatus
+
+RETRY_UNKNOWN_S = 10.0
+_START = "Start one with: a40console engine start"
+
+
+class EngineUpstream:
+    """Answers the gateway's question where the engine is, or why it is not there."""
+
+    def __init__(
+        self, read_status: Callable[[], EngineStatus], runs: Path, clock: Callable[[], float]
+    ) -> None:
+        self._read_status = read_status
+        self._runs = runs
+        self._clock = clock
+        self._known: tuple[EngineStatus, Upstream] | None = None
+        self.plugin_counts = True
+        """Whether the plugin inside the engine counts, so that requests stay untouched."""
+
+    def current(self) -> Upstream | None:
+        """The engine that serves, or None."""
+        status = self._read_status()
+        if status.state is not EngineState.SERVING or status.run is None:
+            return None
+        if self._known is None or self._known[0] is not status:
+            run = status.run
+            self._known = (
+                status,
+                Upstream(
+                    endpoint=run.endpoint(self._runs),
+                    kind=run.profile.kind,
+                    served_name=run.profile.public_name,
+                    plugin=run.plugin,
+                    run_id=run.id,
+                ),
+            )
+        upstream = self._known[1]
+        if upstream.plugin and not self.plugin_counts:
+            return Upstream(
+                endpoint=upstream.endpoint,
+                kind=upstream.kind,
+                served_name=upstream.served_name,
+                plugin=False,
+                run_id=upstream.run_id,
+            )
+        return upstream
+
+    def why_not(self) -> Unavailable:
+        """Why `current()` answered None, in the client's words."""
+        status = self._read_status()
+        name = status.run.profile.name if status.run else "the engine"
+        for_s = self._clock() - status.phase_since_s if status.phase_since_s is not None else 0.0
+        match status.state:
+            case EngineState.ABSENT | EngineState.STOPPED:
+                text = f"No engine runs. {_START}"
+            case EngineState.FETCHING | EngineState.STARTING:
+                text = f"{name} is starting: {status.phase or 'process'} for {for_s:.0f} s."
+            case EngineState.FAILED:
+                cause = status.end.cause if status.end else "it did not come to serve"
+                text = f"{name} failed: {cause}. {status.remedy or _START}"
+            case EngineState.ORPHANED:
+                text = f"{name} lost its leader. End what is left: a40console engine clean"
+            case _:
+                text = f"{name} is {status.state}."
+        starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
+        eta_s = status.eta_s if starting else None
+        return Unavailable(
+            text=text,
+            phase=status.phase or status.state.value,
+            eta_s=eta_s,
+            retry_after_s=eta_s if eta_s is not None else RETRY_UNKNOWN_S,
+        )

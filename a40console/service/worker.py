@@ -1,0 +1,111 @@
+"""The service's worker process: inherits the bound sockets, runs until told to stop.
+
+Started by the parent as `python -m a40console.service.worker ORDERS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import uvicorn
+import uvloop
+
+from a40console.config import load_settings
+from a40console.log import log_to_file
+from a40console.paths import locate
+from a40console.service.daemon import Daemon
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the parent asks of a worker."""
+
+    control: socket.socket
+    gateway: socket.socket
+    profile: str | None
+    engine: bool
+    again: bool
+    """Whether a worker before us ended by itself."""
+
+
+class QuietServer(uvicorn.Server):
+    """A uvicorn server that leaves signals alone: two of them share this process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the worker."""
+        yield
+
+
+def main(arguments: list[str]) -> int:
+    """Run until told to stop; 0 then."""
+    paths = locate()
+    log_to_file(paths.service_log)
+    orders = _read_orders(arguments)
+    settings = load_settings(paths.config_file)
+    daemon = Daemon(paths, settings, gateway_socket=orders.gateway, again=orders.again)
+    uvloop.run(_serve(daemon, orders))
+    return 0
+
+
+def _read_orders(arguments: list[str]) -> Orders:
+    data = json.loads(arguments[0])
+    control_fd, gateway_fd, lock_fd = data["fds"]
+    os.set_inheritable(lock_fd, False)  # engines must not hold the lock after us
+    return Orders(
+        control=socket.socket(fileno=control_fd),
+        gateway=socket.socket(fileno=gateway_fd),
+        profile=data["profile"],
+        engine=data["engine"],
+        again="--again" in arguments,
+    )
+
+
+async def _serve(daemon: Daemon, orders: Orders) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stopping.set)
+    servers = [_server(daemon.control_app), _server(daemon.gateway_app)]
+    async with daemon.running(profile=orders.profile, engine=orders.engine):
+        serving = [
+            asyncio.create_task(server.serve(sockets=[door]))
+            for server, door in zip(servers, (orders.control, orders.gateway), strict=True)
+        ]
+        stop = asyncio.create_task(daemon.stopping.wait())
+        await asyncio.wait([*serving, stop], return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+            server.force_exit = True
+        await asyncio.gather(*serving)
+        stop.cancel()
+
+
+def _server(app: object) -> QuietServer:
+    return QuietServer(
+        uvicorn.Config(
+            app,  # type: ignore[arg-type] - Starlette, whose type uvicorn does not import
+            http="httptools",
+            loop="none",
+            lifespan="auto",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The Textual console: a disposable client of the service."""

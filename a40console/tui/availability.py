@@ -1,0 +1,70 @@
+"""Whether a command can run as things are, and if not, why: pure, asked by keys and buttons."""
+
+from __future__ import annotations
+
+from a40console.model.command import Command
+from a40console.model.engine import EngineState
+from a40console.model.snapshot import Snapshot
+from a40console.tui.reading import Link, Reading
+
+LIVING = frozenset(
+    {
+        EngineState.FETCHING,
+        EngineState.STARTING,
+        EngineState.SERVING,
+        EngineState.DRAINING,
+        EngineState.STOPPING,
+        EngineState.HUNG,
+        EngineState.ASLEEP,
+    }
+)
+"""States in which a process of the engine is there and ours to command."""
+
+NAMES: dict[EngineState, str] = {
+    EngineState.ABSENT: "there is no engine",
+    EngineState.FETCHING: "the model is being fetched",
+    EngineState.STARTING: "the engine is starting",
+    EngineState.SERVING: "the engine is serving",
+    EngineState.DRAINING: "the engine is finishing its requests",
+    EngineState.STOPPING: "the engine is stopping",
+    EngineState.STOPPED: "the engine is stopped",
+    EngineState.FAILED: "the engine has failed",
+    EngineState.ORPHANED: "processes of an engine are left over",
+    EngineState.HUNG: "the engine hangs",
+    EngineState.ASLEEP: "the engine sleeps",
+}
+
+
+def why_not(command: Command, reading: Reading) -> str | None:
+    """The reason why the command cannot run now; None where it can."""
+    if command.available == "always":
+        return None
+    if reading.link.state != "live":
+        return _no_service(reading.link)
+    snapshot = reading.snapshot
+    acts = not command.local and command.id not in {"client.env", "events.read"}
+    if acts and snapshot.service.read_only:
+        return "the service only watches"
+    return _engine_reason(command, snapshot)
+
+
+def _no_service(link: Link) -> str:
+    return "no service answers yet" if link.state == "connecting" else "no service answers"
+
+
+def _engine_reason(command: Command, snapshot: Snapshot) -> str | None:
+    state = snapshot.engine.state
+    match command.available:
+        case "no_engine":
+            fits = state in {EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED}
+        case "engine":
+            fits = state in LIVING
+        case "serving":
+            fits = state is EngineState.SERVING
+        case _:
+            fits = True
+    if not fits:
+        return NAMES[state]
+    if command.id == "engine.speculation" and snapshot.speculation.control == "none":
+        return snapshot.speculation.locked_reason or "this engine has no speculation to turn"
+    return None

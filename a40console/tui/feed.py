@@ -1,0 +1,84 @@
+"""The one door through which the world comes in: follows the service, and finds it again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from a40console.errors import ConsoleError, NoServiceError
+from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
+
+if TYPE_CHECKING:
+    from a40console.service.client import ServiceClient
+
+ClientFactory = Callable[[], "ServiceClient"]
+"""Makes the client; called in a thread after the first paint, since it imports the HTTP library."""
+
+FIRST_WAIT_S = 0.25
+LONGEST_WAIT_S = 5.0
+
+
+class Feed:
+    """Follows the service's snapshots and tells them to `post`; reconnects with back-off."""
+
+    def __init__(self, factory: ClientFactory, post: Callable[[Message], object]) -> None:
+        self._factory = factory
+        self._post = post
+        self._client: ServiceClient | None = None
+        self._making = asyncio.Lock()
+        self._seen_event = 0
+        self._history_from_s = 0.0
+
+    async def client(self) -> ServiceClient:
+        """The client, made at its first use."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._factory)
+        return self._client
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def follow(self) -> None:
+        """Run until cancelled; no failure of the service ends it."""
+        client = await self.client()
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                await self._greet(client)
+                async with aclosing(client.snapshots()) as snapshots:
+                    async for snapshot in snapshots:
+                        wait_s = FIRST_WAIT_S
+                        self._post(SnapshotArrived(snapshot))
+                        await self._fetch_events(client, snapshot.events_last_id)
+            except ConsoleError as error:
+                self._post(ServiceLost(error.trouble))
+            except ValueError as error:
+                # A line cut short by a service that was killed while it wrote.
+                lost = NoServiceError("The service's answer was cut short", evidence=str(error))
+                self._post(ServiceLost(lost.trouble))
+            await asyncio.sleep(wait_s)
+            wait_s = min(LONGEST_WAIT_S, wait_s * 2)
+
+    async def _greet(self, client: ServiceClient) -> None:
+        hello = await client.hello()
+        history = await client.history(self._history_from_s)
+        events = await client.events(self._seen_event)
+        if history:
+            self._history_from_s = history[-1].at_s
+        self._seen_event = max([self._seen_event, *(event.id for event in events)])
+        self._post(ServiceFound(hello, history, events))
+
+    async def _fetch_events(self, client: ServiceClient, last_id: int) -> None:
+        if last_id < self._seen_event:
+            self._seen_event = 0  # another journal: the service's home was wiped
+        if last_id > self._seen_event:
+            events = await client.events(self._seen_event)
+            self._seen_event = last_id
+            self._post(EventsArrived(events))

@@ -1,0 +1,1 @@
+"""What each panel says: pure functions from a reading and a size to lines."""

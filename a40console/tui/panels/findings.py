@@ -1,0 +1,50 @@
+"""The first thing that is wrong, with its evidence and the key that mends it."""
+
+from __future__ import annotations
+
+from textual.geometry import Size
+
+from a40console.model.command import BY_ID
+from a40console.model.event import Finding
+from a40console.model.snapshot import Snapshot
+from a40console.tui.ink import Line, Role, Span, clean, line, spread
+from a40console.tui.keymap import action, short
+from a40console.tui.reading import Reading
+
+_RANK = {"error": 0, "warn": 1, "info": 2}
+GLYPHS = {"error": ("✖", Role.BAD), "warn": ("▲", Role.WARN), "info": ("·", Role.MUTED)}
+
+
+def ranked(snapshot: Snapshot) -> list[Finding]:
+    """The findings, the gravest first; equals keep their order."""
+    return sorted(snapshot.findings, key=lambda finding: _RANK[finding.severity])
+
+
+def first_finding(reading: Reading, size: Size) -> list[Line]:
+    """One line: the gravest finding, how many more there are, and the keys that answer it."""
+    findings = ranked(reading.snapshot)
+    if not findings:
+        return [line(Span(" ✓ nothing wrong found", Role.MUTED))]
+    first = findings[0]
+    glyph, role = GLYPHS[first.severity]
+    text = f"{clean(first.title)}"
+    evidence = f"  {clean(first.evidence)}" if first.evidence else ""
+    more = f"  +{len(findings) - 1} more" if len(findings) > 1 else ""
+    left = line(
+        " ", Span(f"{glyph} {first.code}  ", role), text, Span(evidence, Role.MUTED)
+    )
+    right = line(Span(more + "  " if more else "", Role.WARN), *_keys(reading, first))
+    return [spread(left, right, size.width)]
+
+
+def _keys(reading: Reading, finding: Finding) -> list[Span]:
+    """The key that mends it, where the table knows the command, and the one that explains it."""
+    spans: list[Span] = []
+    for command_id in (finding.command, "limit.explain"):
+        command = BY_ID.get(command_id or "")
+        key = reading.keymap.hint(command.id) if command else ""
+        if command and key:
+            word = short(command) if command.id != "limit.explain" else "evidence"
+            spans.append(Span(f"[{key}]", Role.KEY, action(command)))
+            spans.append(Span(f" {word}  ", Role.MUTED, action(command)))
+    return [*spans[:-1], spans[-1]._replace(text=spans[-1].text.rstrip())] if spans else []

@@ -1,0 +1,123 @@
+"""What the status line says of a focused panel: its source, window and age, and its dashes."""
+
+from __future__ import annotations
+
+from a40console.model.figures import Figure, Missing, number
+from a40console.tui import format as fmt
+from a40console.tui.panels.slot_notes import reasons
+from a40console.tui.reading import Reading
+
+
+def _origin(source: str, window_s: float | None, age_s: Figure) -> str:
+    parts = [source or "no source"]
+    if window_s:
+        parts.append(f"window {fmt.duration(window_s)}")
+    age = number(age_s)
+    if age is not None:
+        parts.append(f"{fmt.age(age)} old" if age >= 1 else "fresh")
+    return ", ".join(parts)
+
+
+def _joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def speed_notes(reading: Reading) -> str:
+    """Of the chart."""
+    throughput = reading.snapshot.throughput
+    return _joined(
+        "Speed: " + _origin(throughput.source, throughput.window_s, throughput.age_s),
+        reasons(
+            (
+                ("gen", throughput.generation_tokens_per_s),
+                ("prefill", throughput.prefill_tokens_per_s),
+                ("passes", throughput.passes_per_s),
+            )
+        ),
+    )
+
+
+def latency_notes(reading: Reading) -> str:
+    """Of the latencies and the request counts."""
+    snapshot = reading.snapshot
+    latency, requests = snapshot.latency, snapshot.requests
+    first, steps = latency.ttft_s, latency.pass_s
+    return _joined(
+        "Latency: " + _origin(requests.source, latency.window_s, requests.age_s),
+        reasons(
+            (
+                ("first token", first),
+                ("p50", first if isinstance(first, Missing) else first.p50),
+                ("pass", steps),
+                ("p95", steps if isinstance(steps, Missing) else steps.p95),
+                ("running", requests.running),
+                ("of", requests.max_running),
+                ("preempted", requests.preemptions),
+                ("aborted", requests.aborted),
+                ("failed", requests.failed),
+            )
+        ),
+    )
+
+
+def speculation_notes(reading: Reading) -> str:
+    """Of speculation."""
+    info = reading.snapshot.speculation
+    return _joined(
+        "Speculation: " + _origin(info.source, info.window_s, info.age_s),
+        reasons(
+            (
+                ("mode", info.mode),
+                ("depth", info.depth),
+                ("tok/pass", info.tokens_per_pass),
+                ("curve", info.accepted_ratio_per_position),
+                ("verdict", info.tail_verdict),
+                ("without", info.off_tokens_per_s_at_this_load),
+            )
+        ),
+    )
+
+
+def cache_notes(reading: Reading) -> str:
+    """Of the prefix cache and the KV cache."""
+    cache, kv = reading.snapshot.prefix_cache, reading.snapshot.kv_cache
+    return _joined(
+        "Caches: " + _origin(cache.source, cache.window_s, cache.age_s),
+        reasons(
+            (
+                ("hits", cache.hit_ratio),
+                ("reusable share", cache.reusable_ratio),
+                ("since start", cache.hit_ratio_since_start),
+                ("held", kv.held_tokens),
+                ("reusable", kv.reusable_tokens),
+                ("capacity", kv.capacity_tokens),
+                ("more fit", kv.fits_more),
+            )
+        ),
+    )
+
+
+def machine_notes(reading: Reading) -> str:
+    """Of the container and its GPUs."""
+    snapshot = reading.snapshot
+    host, gpus = snapshot.host, snapshot.gpus
+    named: list[tuple[str, object]] = [
+        ("quota", host.cpu_quota_vcpu),
+        ("vCPU", host.cpu_used_vcpu),
+        ("throttled", host.throttled_ms_per_s),
+        ("hottest thread", host.busiest_engine_thread),
+        ("RAM", host.memory_used_bytes),
+        ("RAM limit", host.memory_limit_bytes),
+        ("shm", host.shm_used_bytes),
+        ("disk", host.disk_free_bytes),
+        ("GPU", gpus),
+    ]
+    for gpu in () if isinstance(gpus, Missing) else gpus:
+        named += [
+            (f"GPU {gpu.index} use", gpu.utilization_ratio),
+            (f"GPU {gpu.index} power", gpu.power_w),
+            (f"GPU {gpu.index} throttle", gpu.throttle_reasons),
+            (f"GPU {gpu.index} reads", gpu.read_bytes_per_s),
+        ]
+    origin = _origin(host.source, None, host.age_s)
+    return _joined(f"Machine: {origin}, quota from {host.quota_origin}", reasons(named))

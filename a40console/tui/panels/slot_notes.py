@@ -1,0 +1,69 @@
+"""What the status line says of the row under the cursor: who it is, and why a dash is a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from a40console.model.figures import Figure, Missing, is_estimate
+from a40console.model.snapshot import RecentRequest, Session, Slot
+from a40console.tui.format import known
+from a40console.tui.ink import clean
+
+_METHODS = {
+    "engine": "counted by the engine",
+    "usage": "counted from usage",
+    "apportioned": "apportioned by characters (≈)",
+}
+
+
+def reasons(figures: Iterable[tuple[str, Figure | object]]) -> str:
+    """Why named figures are missing, those of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, figure in figures:
+        if isinstance(figure, Missing):
+            by_reason.setdefault(figure.reason, []).append(name)
+    return " · ".join(f"{', '.join(names)} –: {reason}" for reason, names in by_reason.items())
+
+
+def row_notes(row: Slot | Session | RecentRequest) -> str:
+    """The row's identity, then the reasons of its dashes."""
+    match row:
+        case Slot():
+            return _slot_notes(row)
+        case Session():
+            who = f"session {row.session}, {row.turns} turns, {row.requests} requests"
+            named = (("tool", row.tool), ("since", row.phase_s), ("reused", row.hit_ratio))
+        case RecentRequest():
+            who = f"request {row.request_id}, ended {row.ended_at}"
+            named = (
+                ("session", row.session),
+                ("gen", row.generated_tokens),
+                ("tok/s", row.tokens_per_s),
+                ("TTFT", row.ttft_s),
+            )
+    return _joined(who, reasons(named))
+
+
+def _slot_notes(slot: Slot) -> str:
+    named: tuple[tuple[str, Figure | object], ...] = (
+        ("session", slot.session),
+        ("client", slot.client),
+        ("context", slot.prompt_tokens),
+        ("reused", slot.cached_tokens),
+        ("re-read", slot.reread_tokens),
+        ("gen", slot.generated_tokens),
+        ("progress", slot.prefill_ratio if slot.phase == "prefill" else 0),
+        ("tok/s", slot.tokens_per_s),
+        ("pass/s", slot.passes_per_s),
+        ("tok/pass", slot.tokens_per_pass),
+        ("TTFT", slot.ttft_s),
+        ("age", slot.age_s),
+    )
+    model = known(slot.model, "")
+    who = f"slot {slot.slot}  {slot.request_id}  {model}  {_METHODS[slot.method]}"
+    guessed = any(is_estimate(figure) for _, figure in named if not isinstance(figure, str))  # type: ignore[arg-type]
+    return _joined(who + ("  ≈ estimated" if guessed and slot.method != "apportioned" else ""), reasons(named))
+
+
+def _joined(who: str, why: str) -> str:
+    return clean(f"{who} · {why}" if why else who)

@@ -1,0 +1,337 @@
+"""The rows of the overview's table: live requests and the sessions whose client has the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+
+from a40console.model.figures import Figure, Missing, number, ratio
+from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
+from a40console.tui import format as fmt
+from a40console.tui.format import DASH, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
+from a40console.tui.past import SPARK_SPAN_S, Past, row_key
+from a40console.tui.raster import buckets, gauge, spark
+from a40console.tui.reading import Reading
+
+Row = Slot | Session | RecentRequest
+Side = Literal["left", "right"]
+
+_TOO_OLD_S = 3600.0
+_PHASE_ROLES = {
+    "decode": Role.GOOD,
+    "prefill": Role.SERIES,
+    "queued": Role.WARN,
+    "held": Role.WARN,
+    "idle": Role.MUTED,
+}
+_CURSOR = 2
+_NORMAL = 119
+_WIDE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the table."""
+
+    name: str
+    title: str
+    width: int
+    side: Side = "right"
+    gap: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns for one width of the screen."""
+
+    columns: tuple[Column, ...]
+    short: bool
+    """Whether counts are written in at most four characters."""
+
+    @property
+    def width(self) -> int:
+        """Cells that a row takes."""
+        return self.end_of(self.columns[-1].name)
+
+    def end_of(self, name: str) -> int:
+        """Where the named column ends, in cells from the left."""
+        x = _CURSOR
+        for column in self.columns:
+            x += len(column.gap) + column.width
+            if column.name == name:
+                break
+        return x
+
+
+def _narrow(width: int) -> tuple[Column, ...]:
+    columns = [
+        Column("session", "session", 13, "left", gap=""),
+        Column("phase", "phase", 8, "left"),
+        Column("context", "ctx", 5),
+        Column("reused", "reused", 6),
+        Column("reread", "re-rd", 5),
+        Column("generated", "gen", 6),
+        Column("speed", "tok/s", 5),
+        Column("pair", "pass/s×tok", 11),
+        Column("ttft", "TTFT", 5),
+        Column("age", "age", 4),
+    ]
+    if width >= 92:
+        columns.insert(8, Column("spark", "last 60 s", 12, "left"))
+    return tuple(columns)
+
+
+def _normal(width: int) -> tuple[Column, ...]:
+    room = max(0, width - _NORMAL)
+    columns = [
+        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
+        Column("client", "client", 11 + min(room // 8, 8), "left"),
+        Column("phase", "phase", 8, "left"),
+        Column("context", "context", 7),
+        Column("reused", "reused", 6),
+        Column("reread", "re-read", 7),
+        Column("generated", "gen", 6),
+        Column("speed", "tok/s", 6),
+        Column("pair", "pass/s × tok/pass", 17, gap=" = "),
+        Column("spark", "last 60 s", 12, "left"),
+        Column("ttft", "TTFT s", 6),
+        Column("age", "age", 4),
+    ]
+    if width >= _WIDE:
+        columns.insert(7, Column("limit", "of max", 7))
+        columns.append(Column("method", "counted by", 11, "left", gap="  "))
+    return tuple(columns)
+
+
+def layout(width: int) -> Layout:
+    """The columns that fit the width."""
+    columns = _narrow(width) if width < _NORMAL else _normal(width)
+    spare = width - Layout(columns, short=False).width
+    grown = tuple(
+        replace(column, width=min(60, column.width + max(0, spare)))
+        if column.name == "spark"
+        else column
+        for column in columns
+    )
+    return Layout(grown, short=width < _NORMAL)
+
+
+def rows(reading: Reading) -> list[Row]:
+    """Live requests and waiting clients in the order they first appeared, then what finished."""
+    snapshot = reading.snapshot
+    slots = () if isinstance(snapshot.slots, Missing) else snapshot.slots
+    busy = {slot.session for slot in slots if not isinstance(slot.session, Missing)}
+    waiting = [session for session in _sessions(snapshot) if session.session not in busy]
+    placed = sorted([*slots, *waiting], key=lambda row: (_is_idle(row), _place(row, reading.past)))
+    return [*placed, *sorted(snapshot.recent, key=lambda done: done.ended_at, reverse=True)]
+
+
+def _sessions(snapshot: Snapshot) -> tuple[Session, ...]:
+    if isinstance(snapshot.sessions, Missing):
+        return ()
+    return tuple(
+        session
+        for session in snapshot.sessions
+        if session.phase == "client" and (number(session.phase_s) or 0.0) < _TOO_OLD_S
+    )
+
+
+def _is_idle(row: Slot | Session) -> bool:
+    return isinstance(row, Slot) and row.phase == "idle"
+
+
+def _place(row: Slot | Session, past: Past) -> int:
+    track = past.tracks.get(key_of(row))
+    return track.place if track else 0
+
+
+def key_of(row: Row) -> str:
+    """What identifies the row from one snapshot to the next."""
+    match row:
+        case Slot():
+            return row_key(row)
+        case Session():
+            return f"{row.session} main"
+        case RecentRequest():
+            return f"finished {row.request_id}"
+
+
+def header(form: Layout, title: Role = Role.LABEL) -> Line:
+    """The column titles."""
+    cells = [_cell(column.title, column) for column in form.columns]
+    gaps = [" " * len(column.gap) for column in form.columns]
+    if not form.short:
+        gaps = [
+            column.gap if column.name == "pair" else gap
+            for column, gap in zip(form.columns, gaps, strict=True)
+        ]
+    return line(
+        " " * _CURSOR,
+        *(Span(gap + cell, title) for gap, cell in zip(gaps, cells, strict=True)),
+    )
+
+
+def _cell(text: str, column: Column) -> str:
+    excess = cell_len(text) - column.width
+    if excess > 0:
+        text = set_cell_size(text, column.width - 1) + "…"
+    blanks = " " * max(0, -excess)
+    return text + blanks if column.side == "left" else blanks + text
+
+
+def draw(row: Row, form: Layout, reading: Reading) -> Line:
+    """One row without its cursor."""
+    match row:
+        case Slot():
+            return _slot(row, form, reading.past)
+        case Session():
+            return _client_turn(row, form)
+        case RecentRequest():
+            return _finished(row, form)
+
+
+def _slot(slot: Slot, form: Layout, past: Past) -> Line:
+    values = _slot_values(slot, form.short)
+    roles = {"phase": _PHASE_ROLES[slot.phase], "speed": Role.STRONG, "spark": Role.SERIES}
+    progress = number(slot.prefill_ratio) if slot.phase == "prefill" else None
+    parts: list[Span] = []
+    for column in form.columns:
+        if progress is not None and column.name == "speed":
+            parts.append(Span(_progress(slot.prefill_ratio, form)))
+        if progress is not None and column.name in {"speed", "pair", "spark"}:
+            continue
+        if column.name == "spark":
+            values["spark"] = _spark(slot, column.width, past)
+        gap = column.gap if values["speed"] != DASH else " " * len(column.gap)
+        parts.append(Span(gap, Role.MUTED))
+        parts.append(
+            Span(_cell(values[column.name], column), roles.get(column.name, Role.TEXT))
+        )
+    return line(*parts)
+
+
+def _progress(ratio: Figure, form: Layout) -> str:
+    """The prefill's bar, in place of the columns that a prefill has no figures for."""
+    room = sum(
+        len(c.gap) + c.width for c in form.columns if c.name in {"speed", "pair", "spark"}
+    )
+    share = shown(ratio, fmt.percent)
+    mark = "≈" if share.startswith(fmt.ESTIMATE) else " "
+    width = min(20, room - 10)
+    text = f"  {mark} {gauge(number(ratio) or 0.0, width)} {share.lstrip(fmt.ESTIMATE)}"
+    return text.ljust(room)[:room]
+
+
+def _spark(slot: Slot, width: int, past: Past) -> str:
+    track = past.tracks.get(row_key(slot))
+    if track is None:
+        return ""
+    return spark(
+        buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width)
+    )
+
+
+def _slot_values(slot: Slot, short: bool) -> dict[str, str]:
+    counted: Callable[[float], str] = fmt.short_count if short else fmt.count
+    return {
+        "session": _who(slot),
+        "client": clean(known(slot.client)),
+        "phase": slot.phase,
+        "context": shown(slot.prompt_tokens, counted),
+        "reused": shown(ratio(slot.cached_tokens, slot.prompt_tokens), fmt.percent),
+        "reread": shown(slot.reread_tokens, counted),
+        "generated": shown(slot.generated_tokens, fmt.count),
+        "limit": shown(slot.max_tokens, fmt.count),
+        "speed": shown(slot.tokens_per_s, fmt.rate),
+        "pair": _pair(slot, short),
+        "ttft": shown(slot.ttft_s, fmt.rate),
+        "age": shown(slot.age_s, fmt.age),
+        "method": slot.method,
+    }
+
+
+def _who(slot: Slot) -> str:
+    if isinstance(slot.session, Missing):
+        return "direct" if slot.direct else clean(slot.request_id)
+    return clean(f"{slot.session} {known(slot.agent, '')}").rstrip()
+
+
+def _pair(slot: Slot, short: bool) -> str:
+    passes, tokens = shown(slot.passes_per_s, fmt.tenths), shown(slot.tokens_per_pass, fmt.rate)
+    if passes == DASH and tokens == DASH:
+        return f"{DASH:>6}" + " " * (5 if short else 11)
+    if short:
+        return f"{passes}×{tokens}"
+    return f"{passes:>6} × {tokens:<8}"
+
+
+def _client_turn(session: Session, form: Layout) -> Line:
+    """A session that waits for its client: the tool that runs there, and since when."""
+    tool = "" if isinstance(session.tool, Missing) else f": {session.tool} running"
+    text = f"client's turn{tool} {shown(session.phase_s, fmt.age)}"
+    hit = "" if isinstance(session.hit_ratio, Missing) else (
+        f"   {session.turns} turns, {shown(session.hit_ratio, fmt.percent)} reused"
+    )
+    names = [column.name for column in form.columns]
+    head: list[Span] = []
+    for column in form.columns[: names.index("phase")]:
+        value = f"{session.session} main" if column.name == "session" else known(session.client)
+        head.append(Span(column.gap + _cell(clean(value), column)))
+    start = line(*head)
+    body = line(start, Span(" " + clean(text) + hit, Role.MUTED))
+    return fit(body, form.width)
+
+
+def _finished(request: RecentRequest, form: Layout) -> Line:
+    values = {
+        "session": clean(known(request.session, "direct")),
+        "client": "finished",
+        "phase": clean(known(request.finish_reason)),
+        "generated": shown(request.generated_tokens, fmt.count),
+        "speed": shown(request.tokens_per_s, fmt.rate),
+        "ttft": shown(request.ttft_s, fmt.rate),
+        "spark": f"ended {fmt.clock(request.ended_at)}",
+        "pair": f"ended {fmt.clock(request.ended_at)[:5]}" if form.short else "",
+    }
+    parts = [
+        Span(" " * len(column.gap) + _cell(values.get(column.name, ""), column), Role.MUTED)
+        for column in form.columns
+    ]
+    return line(*parts)
+
+
+def sum_line(reading: Reading, form: Layout) -> Line:
+    """What waits where, and whether the slots add up to the engine's own counter.
+
+    The sum stands under the column that it adds up.
+    """
+    requests = reading.snapshot.requests
+    held = f"gate {requests.held}" if form.short else f"held at gate {requests.held}"
+    queued = shown(requests.waiting, fmt.count)
+    queue = f"queue {queued}" if form.short else f"queued in engine {queued}"
+    total, verdict = _check(reading.snapshot)
+    room = form.end_of("speed") - width_of(total)
+    left = pad(line(Span(f"  {held}   {queue}", Role.MUTED)), room)
+    return line(left, total, verdict)
+
+
+def _check(snapshot: Snapshot) -> tuple[Line, Line]:
+    """Σ of the slots over the window, and how it compares with the engine's counter."""
+    if isinstance(snapshot.slots, Missing):
+        return line(f"Σ {DASH}"), line(Span(f" {clean(snapshot.slots.reason)}", Role.MUTED))
+    parts = [number(slot.window_tokens_per_s) for slot in snapshot.slots]
+    added = sum(part for part in parts if part is not None)
+    total = line(f"Σ {fmt.rate(added)}")
+    counter = number(snapshot.throughput.generation_tokens_per_s)
+    if counter is None:
+        return total, line(Span(f" counter {DASH}", Role.MUTED))
+    gap = counter - added
+    if abs(gap) <= max(1.0, 0.01 * counter):
+        return total, line(Span(" ✓ counter", Role.GOOD))
+    word = "not in a row" if gap > 0 else "too many"
+    text = f" ≠ counter {fmt.rate(counter)}: {fmt.rate(abs(gap))} {word}"
+    return total, line(Span(text, Role.WARN))

@@ -1,0 +1,221 @@
+"""The three lines on every screen: does it serve, what limits it, what does it cost."""
+
+from __future__ import annotations
+
+from textual.geometry import Size
+
+from a40console.model.engine import EngineState
+from a40console.model.figures import Missing
+from a40console.model.snapshot import EngineInfo, Snapshot, SpeculationInfo
+from a40console.tui import format as fmt
+from a40console.tui.format import DASH, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread
+from a40console.tui.reading import Reading
+
+_HEAD = 11
+"""Cells of the first column: the longest state word and its glyph."""
+
+_NARROW = 100
+
+_STATES: dict[EngineState, tuple[str, str, Role]] = {
+    EngineState.ABSENT: ("○", "NO ENGINE", Role.MUTED),
+    EngineState.FETCHING: ("◐", "FETCHING", Role.WARN),
+    EngineState.STARTING: ("◐", "STARTING", Role.WARN),
+    EngineState.SERVING: ("●", "SERVING", Role.GOOD),
+    EngineState.DRAINING: ("◐", "DRAINING", Role.WARN),
+    EngineState.STOPPING: ("◐", "STOPPING", Role.WARN),
+    EngineState.STOPPED: ("○", "STOPPED", Role.MUTED),
+    EngineState.FAILED: ("✖", "FAILED", Role.BAD),
+    EngineState.ORPHANED: ("▲", "ORPHANED", Role.WARN),
+    EngineState.HUNG: ("▲", "HUNG", Role.BAD),
+    EngineState.ASLEEP: ("○", "ASLEEP", Role.MUTED),
+}
+
+PHASES: dict[str, str] = {
+    "download": "fetching the model",
+    "load": "loading the weights",
+    "compile": "compiling",
+    "capture": "capturing CUDA graphs",
+    "ready": "ready",
+}
+"""What the phases of a start are called."""
+
+_RULED_OUT = {"vcpu": "vCPU", "kv": "KV", "gpu": "GPU", "pcie": "PCIe"}
+_TRANSITIONS = frozenset({EngineState.FETCHING, EngineState.STARTING})
+
+
+def verdict(reading: Reading, size: Size) -> list[Line]:
+    """The three verdict lines; greyed under a warning while no service answers."""
+    snapshot = reading.snapshot
+    lines = [
+        fit(_serving(reading, size.width), size.width),
+        fit(_second(reading, size.width), size.width),
+        fit(_cost(snapshot, size.width), size.width),
+    ]
+    if not reading.stale:
+        return lines
+    return [fit(_stale(reading), size.width), *faded(lines[:1]), *faded(lines[2:])]
+
+
+def _stale(reading: Reading) -> Line:
+    trouble = reading.link.trouble
+    if reading.link.state == "connecting" and trouble is None:
+        return line(_head("◌", "CONNECTING", Role.MUTED), "waiting for the service's first word")
+    if reading.link.state == "live":
+        message = "the service has gone silent"
+    elif trouble is not None and "another" in trouble.message:
+        message = f"{trouble.message} {trouble.remedy}"
+    else:
+        message = "no service answers (reconnecting)"
+    seen = f"last seen {fmt.age(reading.age_s)} ago" if reading.snapshot.seq else "never seen"
+    return line(_head("✖", "NO SERVICE", Role.BAD), message, Span(f", {seen}", Role.MUTED))
+
+
+def _head(glyph: str, word: str, role: Role) -> Line:
+    return line(" ", Span(f"{glyph} {word}".ljust(_HEAD), role), " ")
+
+
+def _label(word: str) -> Line:
+    return line(" ", Span(word.ljust(_HEAD), Role.LABEL), " ")
+
+
+def _serving(reading: Reading, width: int) -> Line:
+    snapshot = reading.snapshot
+    engine = snapshot.engine
+    glyph, word, role = _STATES[engine.state]
+    if snapshot.seq == 0:
+        glyph, word, role = "○", "UNKNOWN", Role.MUTED
+    head = _head(glyph, word, role)
+    if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
+        left = line(head, _speed(snapshot, width))
+    elif engine.state in _TRANSITIONS:
+        left = line(head, _starting(engine))
+    else:
+        left = line(head, _resting(reading))
+    right = _identity(snapshot, width)
+    return spread(left, right, width)
+
+
+def _speed(snapshot: Snapshot, width: int) -> Line:
+    speed = shown(snapshot.throughput.generation_tokens_per_s, fmt.rate)
+    paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
+    return line(paused, Span(f"{speed:>5}", Role.STRONG), " tok/s   ", _load(snapshot, width))
+
+
+def _load(snapshot: Snapshot, width: int) -> Line:
+    dot = " · " if width >= _NARROW else " "
+    requests = snapshot.requests
+    if isinstance(snapshot.slots, Missing):
+        running = shown(requests.running, fmt.count)
+        waiting = shown(requests.waiting, fmt.count)
+        return line(f"{running} running{dot}{waiting} queued{dot}{requests.held} held")
+    phases = [slot.phase for slot in snapshot.slots]
+    parts = [f"{phases.count('decode')} decoding", f"{phases.count('prefill')} prefill"]
+    if queued := phases.count("queued"):
+        parts.append(f"{queued} queued")
+    return line(dot.join([*parts, f"{requests.held} held"]))
+
+
+def _starting(engine: EngineInfo) -> Line:
+    name = known(engine.phase)
+    left = (
+        Span(f"   ETA {DASH} ({engine.eta_s.reason})", Role.MUTED)
+        if isinstance(engine.eta_s, Missing)
+        else Span(f"   ≈ {shown(engine.eta_s, fmt.duration).lstrip('≈')} left")
+    )
+    spent = shown(engine.phase_s, fmt.duration)
+    return line(Span(PHASES.get(name, clean(name)), Role.STRONG), f"  {spent}", left)
+
+
+def _resting(reading: Reading) -> Line:
+    engine = reading.snapshot.engine
+    end = engine.exit
+    match engine.state:
+        case EngineState.FAILED if not isinstance(end, Missing):
+            return line(clean(end.cause), Span(f"  {_code(end.code)}{fmt.clock(end.at)}"))
+        case EngineState.ORPHANED:
+            return line("processes of an engine are left over ", _press(reading, "engine.clean"))
+        case EngineState.ABSENT if reading.snapshot.seq == 0:
+            return line(Span(f"{DASH} nothing is known yet", Role.MUTED))
+        case EngineState.ABSENT | EngineState.STOPPED:
+            return line("nothing runs, nothing is served ", _press(reading, "engine.start"))
+        case EngineState.STOPPING:
+            return line(f"{shown(engine.phase_s, fmt.duration)}")
+        case _:
+            return line("")
+
+
+def _code(code: int | Missing) -> str:
+    return "" if isinstance(code, Missing) else f"exit {code}  "
+
+
+def _press(reading: Reading, command_id: str) -> Line:
+    key = reading.keymap.hint(command_id)
+    if not key:
+        return line("")
+    return line(Span(f"[{key}]", Role.KEY, f"app.command('{command_id}')"))
+
+
+def _identity(snapshot: Snapshot, width: int) -> Line:
+    engine = snapshot.engine
+    simulated = line(Span("SIMULATED", Role.WARN)) if snapshot.simulated else line("")
+    version = "" if isinstance(engine.version, Missing) else f"{_kind(engine)} {engine.version}"
+    up = "" if isinstance(engine.uptime_s, Missing) else f"up {shown(engine.uptime_s, _uptime)}"
+    profile = line(Span(clean(known(engine.profile, "")), Role.STRONG))
+    items = [simulated, profile, line(up)]
+    if width >= _NARROW:
+        items[2:2] = [line(version), line(_speculation(snapshot.speculation))]
+    return flow(items, width // 2 + 4)
+
+
+def _uptime(seconds: float) -> str:
+    """Whole minutes: a figure that moves every second draws the eye for nothing."""
+    return fmt.age(seconds) if seconds < 3600 else fmt.duration(seconds)
+
+
+def _kind(engine: EngineInfo) -> str:
+    names = {"vllm": "vLLM", "llamacpp": "llama.cpp", "sim": "simulated", "foreign": "foreign"}
+    return "" if isinstance(engine.kind, Missing) else names[engine.kind]
+
+
+def _speculation(speculation: SpeculationInfo) -> str:
+    if isinstance(speculation.mode, Missing) or speculation.control == "none":
+        return ""
+    if speculation.mode == "off":
+        return "spec off"
+    method = known(speculation.method, "spec").replace("ngram", "n-gram")
+    depth = "" if isinstance(speculation.depth, Missing) else shown(speculation.depth, fmt.count)
+    return f"{method} {depth}".strip()
+
+
+def _second(reading: Reading, width: int) -> Line:
+    snapshot = reading.snapshot
+    if snapshot.engine.state in {EngineState.FAILED, EngineState.ORPHANED, EngineState.HUNG}:
+        remedy = next((finding.remedy for finding in snapshot.findings if finding.remedy), "")
+        if remedy:
+            return line(_label("REMEDY"), clean(remedy))
+    limit = snapshot.limit
+    left = line(_label("LIMIT"), clean(limit.text) or clean(limit.cause))
+    if not limit.ruled_out:
+        return left
+    prefix = "ruled out: " if width >= _NARROW else "not: "
+    causes = "  ".join(_RULED_OUT.get(cause, clean(cause)) for cause in limit.ruled_out)
+    return spread(left, line(Span(prefix + causes, Role.MUTED)), width)
+
+
+def _cost(snapshot: Snapshot, width: int) -> Line:
+    cost = snapshot.cost
+    per_million = cost.usd_per_million
+    head = _label("COST")
+    if isinstance(cost.usd_per_hour, Missing) and isinstance(cost.usd_so_far, Missing):
+        return line(head, Span(f"{DASH} {clean(cost.usd_per_hour.reason)}", Role.MUTED))
+    hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
+    items = [
+        line(f"{shown(per_million.now, fmt.dollars):>6}/1M now"),
+        line(f"{shown(per_million.session, fmt.dollars)}/1M session"),
+        line(f"{shown(per_million.since_rent, fmt.dollars)}/1M since rent"),
+        line(hourly + (" with disk" if cost.includes_disk else "")),
+        line(f"{shown(cost.usd_so_far, fmt.dollars)} since {clean(cost.since)}"),
+        line(Span(f"counting {cost.counted} tokens", Role.MUTED)),
+    ]
+    return line(head, flow(items, width - _HEAD - 2, "   " if width >= _NARROW else "  "))

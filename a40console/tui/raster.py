@@ -1,0 +1,88 @@
+"""Sparks, bars and line charts made of characters: pure, one raster for each new value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+BARS = "▁▂▃▄▅▆▇█"
+_FULL = "█"
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of a braille cell, by dot row and dot column."""
+
+_BRAILLE = 0x2800
+
+
+def buckets(
+    points: Iterable[tuple[float, float | None]], *, now_s: float, span_s: float, number: int
+) -> list[float | None]:
+    """Means of timed values in `number` equal spans that end now; None where there is no value.
+
+    The spans lie on a fixed grid of time, so a value keeps its place until the grid moves on.
+    """
+    if number < 1:
+        return []
+    width_s = span_s / number
+    first = math.floor(now_s / width_s) - number + 1
+    sums, sizes = [0.0] * number, [0] * number
+    for at_s, value in points:
+        index = math.floor(at_s / width_s) - first
+        if value is not None and 0 <= index < number:
+            sums[index] += value
+            sizes[index] += 1
+    return [total / size if size else None for total, size in zip(sums, sizes, strict=True)]
+
+
+def spark(values: Sequence[float | None], top: float | None = None) -> str:
+    """One character a value from 0 to `top` (the largest by default); a blank where none is."""
+    highest = max((v for v in values if v is not None), default=0.0) if top is None else top
+    return "".join(" " if value is None else _bar(value, highest) for value in values)
+
+
+def _bar(value: float, top: float) -> str:
+    if top <= 0 or value <= 0:
+        return BARS[0]
+    return BARS[min(len(BARS) - 1, int(value / top * len(BARS)))]
+
+
+def gauge(ratio: float, width: int) -> str:
+    """A bar of `width` cells, filled to a ratio of 0 to 1."""
+    filled = round(min(1.0, max(0.0, ratio)) * width)
+    return "▓" * filled + "░" * (width - filled)
+
+
+def scale(highest: float) -> tuple[float, float]:
+    """A round top not below the highest value and the step of its ticks, two to four of them."""
+    if highest <= 0:
+        return 2.0, 1.0
+    magnitude = 10 ** math.floor(math.log10(highest))
+    for factor in (0.2, 0.5, 1, 2, 5):
+        step = magnitude * factor
+        if highest / step <= 4:
+            break
+    return step * max(2, math.ceil(highest / step - 1e-9)), step
+
+
+def line_chart(values: Sequence[float | None], *, height: int, top: float) -> list[str]:
+    """A line through the values, two a cell, as `height` strings of braille; None is a gap."""
+    width = (len(values) + 1) // 2
+    cells = [[0] * width for _ in range(height)]
+    dots = height * 4
+    previous: int | None = None
+    for x, value in enumerate(values):
+        if value is None:
+            previous = None
+            continue
+        level = dots - 1 - round(min(1.0, max(0.0, value / top)) * (dots - 1))
+        reach = _reach(previous, level)
+        for y in reach:
+            cells[y // 4][x // 2] |= _DOTS[y % 4][x % 2]
+        previous = level
+    return ["".join(chr(_BRAILLE + cell) if cell else " " for cell in row) for row in cells]
+
+
+def _reach(previous: int | None, level: int) -> range:
+    """The dot rows that join a value to the one before it, without drawing that one again."""
+    if previous is None or previous == level:
+        return range(level, level + 1)
+    return range(level, previous) if level < previous else range(previous + 1, level + 1)

@@ -1,0 +1,93 @@
+"""Themes are TOML files: ours ship with the console, the operator's lie beside their settings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+FALLBACK = "textual-dark"
+"""Textual's own theme, for the day when not even ours can be read."""
+
+_PLAIN = {"name", "dark", "luminosity_spread", "text_alpha", "variables", "ansi"}
+_COLOURS = frozenset(f.name for f in fields(Theme)) - _PLAIN
+
+
+class ThemeFileError(Exception):
+    """A theme file that cannot be used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeSet:
+    """What the folders hold."""
+
+    themes: dict[str, Theme] = field(default_factory=dict)
+    failures: dict[Path, str] = field(default_factory=dict)
+
+
+def shipped() -> Path:
+    """The folder of our own themes: in the wheel, or beside the package in a checkout."""
+    package = Path(str(files("a40console")))
+    packaged = package / "themes"
+    return packaged if packaged.is_dir() else package.parent / "themes"
+
+
+def read_theme(path: Path) -> Theme:
+    """Read one theme file.
+
+    Raises:
+        ThemeFileError: If it is not valid TOML or names an unknown key or colour.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        for key in data.keys() & _COLOURS:
+            Color.parse(data[key])
+        for colour in data.get("variables", {}).values():
+            Color.parse(colour)
+        return Theme(**{"name": path.stem, **data})
+    except (OSError, ValueError, ColorParseError, TypeError, AttributeError) as error:
+        raise ThemeFileError(f"{path.name}: {error}") from error
+
+
+def load_themes(folders: Iterable[Path]) -> ThemeSet:
+    """Read every theme in the folders; a later one replaces an earlier namesake."""
+    found = ThemeSet()
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            try:
+                theme = read_theme(path)
+            except ThemeFileError as error:
+                found.failures[path] = str(error)
+            else:
+                found.themes[theme.name] = theme
+    return found
+
+
+def ink_defaults(theme: Theme) -> dict[str, str]:
+    """Colours of the ink roles for a theme that does not name them itself."""
+    generated = theme.to_color_system().generate()
+    foreground = generated["foreground"]
+    return {
+        "ink-strong": foreground,
+        "ink-muted": _faint(generated, 0.6),
+        "ink-label": theme.secondary or theme.primary,
+        "ink-title": theme.primary,
+        "ink-rule": _faint(generated, 0.3),
+        "ink-key": theme.accent or theme.primary,
+        "ink-series": theme.primary,
+        "ink-second": theme.secondary or theme.primary,
+        "ink-good": theme.success or theme.primary,
+        "ink-warn": theme.warning or theme.primary,
+        "ink-bad": theme.error or theme.primary,
+    }
+
+
+def _faint(generated: dict[str, str], share: float) -> str:
+    """The foreground mixed into the background."""
+    background, foreground = Color.parse(generated["background"]), Color.parse(generated["foreground"])
+    return background.blend(foreground, share).hex6

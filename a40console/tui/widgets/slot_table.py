@@ -1,0 +1,117 @@
+"""The table of live requests: a cursor, the rows around it, and why a figure is missing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.message import Message
+
+from a40console.model.figures import Missing
+from a40console.tui.ink import Line, Role, Span, faded, line
+from a40console.tui.panels import slots
+from a40console.tui.panels.slot_notes import row_notes
+from a40console.tui.reading import Reading
+from a40console.tui.widgets.lines import Panel
+
+
+class SlotTable(Panel):
+    """Live requests, one a row; the cursor stays on its request when others come and go."""
+
+    can_focus = True
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Row above", show=False),
+        Binding("down,j", "move(1)", "Row below", show=False),
+        Binding("pageup", "move(-10)", "Ten rows up", show=False),
+        Binding("pagedown", "move(10)", "Ten rows down", show=False),
+        Binding("home", "move(-10000)", "First row", show=False),
+        Binding("end", "move(10000)", "Last row", show=False),
+    ]
+
+    class CursorMoved(Message):
+        """The cursor is on another row."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(lambda reading, size: [], notes=self._row_notes, id=id)
+        self._key = ""
+        self._cursor = 0
+        self._top = 0
+        self._rows: list[slots.Row] = []
+
+    def compose_lines(self, reading: Reading) -> list[Line]:
+        """The header, the rows around the cursor, and the sum."""
+        size = self.size
+        if size.height < 3:
+            return []
+        form = slots.layout(size.width)
+        self._rows = slots.rows(reading)
+        self._follow_cursor()
+        body = self._body(reading, form, size.height - 2)
+        table = [slots.header(form), *body, slots.sum_line(reading, form)]
+        return faded(table) if reading.stale else table
+
+    def _body(self, reading: Reading, form: slots.Layout, room: int) -> list[Line]:
+        if not self._rows:
+            return self._nothing(reading, room)
+        self._top = max(0, min(self._top, self._cursor, len(self._rows) - room))
+        self._top = max(self._top, self._cursor - room + 1)
+        shown = self._rows[self._top : self._top + room]
+        below = len(self._rows) - self._top - len(shown)
+        body = [
+            line(
+                Span("▸ " if self._top + index == self._cursor else "  ", Role.KEY),
+                slots.draw(row, form, reading),
+            )
+            for index, row in enumerate(shown)
+        ]
+        if below:
+            body[-1] = line(Span(f"  … {below + 1} more rows below (down, end)", Role.MUTED))
+        return body + [()] * (room - len(body))
+
+    @staticmethod
+    def _nothing(reading: Reading, room: int) -> list[Line]:
+        known = reading.snapshot.slots
+        reason = known.reason if isinstance(known, Missing) else "no request is running"
+        return [line(Span(f"  – {reason}", Role.MUTED)), *([()] * (room - 1))]
+
+    def _follow_cursor(self) -> None:
+        """Keep the cursor on its row; where that is gone, on the same place."""
+        keys = [slots.key_of(row) for row in self._rows]
+        if self._key in keys:
+            self._cursor = keys.index(self._key)
+        self._cursor = max(0, min(self._cursor, len(keys) - 1))
+        self._key = keys[self._cursor] if keys else ""
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by that many rows."""
+        self._go(self._cursor + rows)
+
+    def _go(self, row: int) -> None:
+        if not self._rows or self._reading is None:
+            return
+        self._cursor = max(0, min(row, len(self._rows) - 1))
+        self._key = slots.key_of(self._rows[self._cursor])
+        self.paint(self.compose_lines(self._reading))
+        self.post_message(self.CursorMoved())
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on the clicked row."""
+        if 1 <= event.y < self.size.height - 1:
+            self._go(self._top + event.y - 1)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Go down the table."""
+        event.stop()
+        self._go(self._cursor + 3)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Go up the table."""
+        event.stop()
+        self._go(self._cursor - 3)
+
+    def _row_notes(self, reading: Reading) -> str:
+        if not self._rows:
+            return ""
+        return row_notes(self._rows[self._cursor])

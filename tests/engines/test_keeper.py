@@ -1,0 +1,403 @@
+"""The keeper, run as the service runs it: by path, with the launch on its stdin."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from a40console.engines import keeper
+from a40console.engines.tree import ProcFs, with_descendants
+
+SCRIPT = Path(keeper.__file__)
+DEADLINE_S = 20.0
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], what: str) -> T:
+    """Waits for something to be there; a late machine is given time."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline_s, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Kept:
+    """One keeper under test and what it recorded."""
+
+    def __init__(self, run_dir: Path, pid: int) -> None:
+        self.run_dir = run_dir
+        self.pid = pid
+        self.proc = ProcFs()
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self.run_dir / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def engine(self) -> dict[str, Any]:
+        return until(lambda: self.record("engine.json"), "engine.json")
+
+    def exit(self, *, final: bool = True) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            found = self.record("exit.json")
+            return found if found and not (final and found["survivors"]) else None
+
+        return until(look, "exit.json")
+
+    def output(self) -> str:
+        log = self.run_dir / "output.log"
+        return log.read_text() if log.exists() else ""
+
+    def lives(self) -> bool:
+        return self.proc.read_process(self.pid) is not None
+
+    def ended(self) -> None:
+        until(lambda: not self.lives(), "the keeper's end")
+
+    def kill_all(self) -> None:
+        below = with_descendants(self.proc.read_table(), {self.pid})
+        for pid in below:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+Keep = Callable[..., Kept]
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Iterator[Keep]:
+    """Starts engines under keepers, and leaves nothing behind."""
+    started: list[Kept] = []
+
+    def start(*argv: str, script: str = "", prefix: tuple[str, ...] = (), **launch: object) -> Kept:
+        run_dir = Path(str(launch.pop("run_dir", tmp_path)))
+        document = {
+            "argv": argv or ["sh", "-c", script],
+            "env": {"PATH": os.environ["PATH"]},
+            "cwd": "/",
+            "output_limit_bytes": 1 << 20,
+        } | launch
+        command = [*prefix, sys.executable, "-I", "-S", str(SCRIPT), str(run_dir)]
+        done = subprocess.run(
+            command, input=json.dumps(document).encode(), capture_output=True, check=True
+        )
+        started.append(Kept(run_dir, int(done.stdout)))
+        return started[-1]
+
+    yield start
+    for kept in started:
+        kept.kill_all()
+
+
+def test_it_needs_the_standard_library_only() -> None:
+    tree = ast.parse(SCRIPT.read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+                for alias in node.names}  # fmt: skip
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= sys.stdlib_module_names | {"__future__"}
+
+
+def test_the_engine_leads_its_own_session_and_is_recorded_by_its_start(keep: Keep) -> None:
+    kept = keep(script="echo ready; exec sleep 60")
+    engine = kept.engine()
+    found, own = kept.proc.read_process(engine["pid"]), kept.proc.read_process(kept.pid)
+    assert found is not None
+    assert own is not None
+    assert found.session_id == engine["session_id"] == found.pid
+    assert found.id.start_ticks == engine["start_ticks"]
+    assert found.parent_pid == kept.pid == engine["keeper_pid"]
+    assert own.id.start_ticks == engine["keeper_start_ticks"]
+    assert own.session_id not in (os.getsid(0), found.session_id)
+    assert engine["boot_id"] == kept.proc.boot_id()
+    assert 0 <= time.monotonic() - engine["started_monotonic_s"] < DEADLINE_S
+    assert engine["started_at"].endswith("Z")
+    until(lambda: "ready" in kept.output(), "the output")
+    for name in ("engine.json", "output.log", "keeper.log"):
+        assert stat.S_IMODE((kept.run_dir / name).stat().st_mode) == 0o600
+
+
+def test_the_output_goes_to_the_file_without_a_pipe(keep: Keep) -> None:
+    kept = keep(script="exec sleep 60")
+    fds = Path(f"/proc/{kept.engine()['pid']}/fd")
+    log = kept.run_dir / "output.log"
+    assert [(fds / n).readlink() for n in "012"] == [Path("/dev/null"), log, log]
+
+
+def test_the_engine_starts_with_the_usual_signals(keep: Keep) -> None:
+    ignore_all = ("env", "--ignore-signal=INT", "--ignore-signal=HUP", "--ignore-signal=CHLD")
+    kept = keep("sleep", "60", prefix=ignore_all)
+    status = Path(f"/proc/{kept.engine()['pid']}/status").read_text()
+    masks = dict(line.split(":\t") for line in status.splitlines() if line.startswith("Sig"))
+    usual = sum(1 << (n - 1) for n in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM))
+    assert int(masks["SigIgn"], 16) & usual == 0
+    assert int(masks["SigBlk"], 16) == 0
+    os.kill(kept.engine()["pid"], signal.SIGINT)
+    assert kept.exit()["signal"] == "SIGINT"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "by_signal"),
+    [
+        ("echo last words; exit 3", 3, None),
+        ("echo last words; exit 0", 0, None),
+        ("echo last words; kill -ABRT $$", None, "SIGABRT"),
+        ("echo last words; kill -40 $$", None, "signal 40"),
+    ],
+)
+def test_the_end_is_recorded(keep: Keep, script: str, code: int | None, by_signal: str) -> None:
+    kept = keep(script=script)
+    end = kept.exit()
+    assert (end["code"], end["signal"], end["error"]) == (code, by_signal, None)
+    assert end["last_lines"] == ["last words"]
+    assert end["survivors"] == []
+    assert end["oom_kill"] in (False, None)
+    assert kept.engine()["pid"] > 0
+    kept.ended()
+    assert not list(kept.run_dir.glob("*.tmp"))
+    assert (kept.run_dir / "keeper.log").read_text() == ""
+
+
+def test_the_last_forty_lines_are_kept_whatever_they_are(keep: Keep) -> None:
+    many = 'for i in $(seq 100); do echo "line $i"; done; printf "10%%\\r20%%\\rno \\377 text"'
+    lines = keep(script=many).exit()["last_lines"]
+    assert len(lines) == 40
+    assert lines[-4:] == ["line 100", "10%", "20%", "no \ufffd text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mode", "number"),
+    [
+        ("absent", None, 0, 2),
+        ("not-executable", "#!/bin/sh\n", 0o600, 13),
+        ("not-a-program", "\x00\x01", 0o700, 8),
+        ("no-interpreter", "#!/absent/python\n", 0o700, 2),
+    ],
+)
+def test_a_program_that_cannot_be_executed_is_told(
+    keep: Keep, tmp_path: Path, name: str, content: str | None, mode: int, number: int
+) -> None:
+    program = tmp_path / name
+    if content is not None:
+        program.write_text(content)
+        program.chmod(mode)
+    kept = keep(str(program))
+    end = kept.exit()
+    assert (end["code"], end["signal"], end["errno"]) == (None, None, number)
+    assert os.strerror(number) in end["error"]
+    assert kept.record("engine.json") is None
+    kept.ended()
+
+
+def test_a_missing_folder_and_an_empty_launch_are_told(keep: Keep, tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.mkdir()
+    second.mkdir()
+    assert "/absent" in keep("true", cwd="/absent", run_dir=first).exit()["error"]
+    end = keep(argv=[], run_dir=second, script="-").exit()
+    assert end["error"] == "the launch names no program"
+
+
+def test_a_launch_cut_short_starts_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(SCRIPT), str(tmp_path)],
+        input=b'{"argv": ["touch", "/tmp/',
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_reach_the_engine_alone(keep: Keep) -> None:
+    kept = keep(script='echo "${TOKEN#k}"; exec sleep 60', env={"PATH": "/bin", "TOKEN": "k9q4"})
+    until(lambda: "9q4" in kept.output(), "the engine's environment")
+    own = Path(f"/proc/{kept.pid}")
+    assert b"k9q4" not in (own / "cmdline").read_bytes() + (own / "environ").read_bytes()
+    assert all(b"k9q4" not in file.read_bytes() for file in kept.run_dir.iterdir())
+
+
+def test_it_stays_until_the_last_survivor_is_gone(keep: Keep) -> None:
+    # One survivor in the session, one that left it and lost its parent.
+    kept = keep(script="sleep 61 & (setsid sleep 62 &); sleep 0.3; exit 7")
+    end = kept.exit(final=False)
+    assert end["code"] == 7
+    assert [s["name"] for s in end["survivors"]] == ["sleep", "sleep"]
+    assert all(s["rss_bytes"] > 0 for s in end["survivors"])
+    first, second = end["survivors"]
+    os.kill(first["pid"], signal.SIGKILL)
+    until(lambda: len(kept.exit(final=False)["survivors"]) == 1, "one survivor less")
+    assert kept.exit(final=False)["survivors"] == [second]
+    assert kept.lives()
+    os.kill(second["pid"], signal.SIGKILL)
+    assert kept.exit() == end | {"survivors": []}
+    kept.ended()
+
+
+def test_signals_meant_for_a_terminal_or_a_service_end_neither(keep: Keep) -> None:
+    kept = keep(script="exec sleep 60")
+    engine = kept.engine()["pid"]
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        os.kill(kept.pid, number)
+    time.sleep(0.3)
+    assert kept.lives()
+    os.kill(engine, signal.SIGKILL)
+    assert kept.exit()["signal"] == "SIGKILL"
+
+
+def test_the_output_is_capped_in_place(keep: Keep, tmp_path: Path) -> None:
+    limit = 64 * 1024
+    burst = tmp_path / "burst"
+    burst.write_text("".join(f"line {i} of a long log, says the engine\n" for i in range(3001)))
+    script = f"sleep 1.3; cat {burst}; sleep 1.5; echo after; exec sleep 60"
+    kept = keep(script=script, output_limit_bytes=limit)
+    before = kept.run_dir / "output.log.1"
+    until(lambda: "after" in kept.output() and before.exists(), "the cap")
+    lines = before.read_text().splitlines()
+    assert lines[-1].startswith("line 3000 ")
+    assert lines[0].startswith("line ")  # whole lines only
+    assert limit * 0.4 < before.stat().st_size <= limit / 2
+    assert kept.output() == "after\n"
+    assert stat.S_IMODE(before.stat().st_mode) == 0o600
+    os.kill(kept.engine()["pid"], signal.SIGKILL)
+    last = kept.exit()["last_lines"]
+    assert len(last) == 40
+    assert last[-2].startswith("line 3000 ")
+    assert last[-1] == "after"
+
+
+def test_output_without_an_end_of_line_is_kept_as_well(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_bytes(b"x" * 3000)
+    keeper.cap_output(tmp_path, 2000)
+    assert (tmp_path / "output.log").read_bytes() == b""
+    assert (tmp_path / "output.log.1").read_bytes() == b"x" * 1000
+
+
+def test_an_idle_keeper_costs_next_to_nothing(keep: Keep) -> None:
+    kept = keep(script="exec sleep 60")
+    kept.engine()
+    time.sleep(0.5)
+    before, began_s = kept.proc.read_process(kept.pid), time.monotonic()
+    time.sleep(3)
+    after = kept.proc.read_process(kept.pid)
+    assert before is not None
+    assert after is not None
+    assert after.cpu_s - before.cpu_s <= 0.02 * (time.monotonic() - began_s)
+    assert after.rss_bytes < 24 * 1024 * 1024
+
+
+def test_many_short_lived_children_are_reaped(keep: Keep) -> None:
+    kept = keep(
+        script="for i in $(seq 40); do (setsid sleep 0.1 &); done; sleep 0.6; exec sleep 60"
+    )
+    kept.engine()
+    time.sleep(1)
+    below = Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split()
+    assert below == [str(kept.engine()["pid"])]
+
+
+# A private view of the file system --------------------------------------------------------------
+
+
+@pytest.fixture
+def private_mounts(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts what a script says, out of everybody else's sight; gives that view's root."""
+    holders: list[subprocess.Popen[bytes]] = []
+
+    def mount(script: str) -> Path:
+        if os.geteuid() != 0:
+            pytest.skip("mounting needs root")
+        holder = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", f"{script} && echo done && exec sleep 120"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        holders.append(holder)
+        assert holder.stdout is not None
+        if holder.stdout.readline() != b"done\n":
+            pytest.skip("this machine allows no private mounts")
+        return Path(f"/proc/{holder.pid}/root")
+
+    yield mount
+    for holder in holders:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_full_disk_delays_the_record_and_loses_nothing(
+    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
+) -> None:
+    root = private_mounts(f"mount -t tmpfs -o size=256k none {tmp_path}")
+    run_dir = root / tmp_path.relative_to("/")
+    kept = keep(
+        script="echo ready; sleep 1; yes noise | head -c 1000000;sleep 1; exit 9",
+        run_dir=run_dir,
+        output_limit_bytes=1 << 30,
+    )
+    kept.engine()
+    filler = run_dir / "filler"
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "status=none"], check=False)
+    until(lambda: kept.proc.read_process(kept.engine()["pid"]) is None, "the engine's end")
+    time.sleep(1.5)
+    assert kept.record("exit.json") is None
+    assert kept.lives()
+    filler.unlink()
+    assert kept.exit()["code"] == 9
+    kept.ended()
+    assert (run_dir / "keeper.log").read_text() == ""
+
+
+def test_a_full_disk_does_not_keep_the_output_from_being_capped(
+    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
+) -> None:
+    root = private_mounts(f"mount -t tmpfs -o size=256k none {tmp_path}")
+    run_dir = root / tmp_path.relative_to("/")
+    script = "yes noise | head -c 1000000; sleep 2; echo after; exec sleep 60"
+    kept = keep(script=script, run_dir=run_dir, output_limit_bytes=64 * 1024)
+    until(lambda: kept.output().endswith("after\n"), "output after the disk was full")
+    assert (run_dir / "output.log").stat().st_size < 64 * 1024
+
+
+def test_a_removed_run_directory_does_not_hold_the_keeper(keep: Keep, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    kept = keep(script="sleep 0.5", run_dir=run_dir)
+    kept.engine()
+    for file in run_dir.iterdir():
+        file.unlink()
+    run_dir.rmdir()
+    kept.ended()
+
+
+def test_a_kill_for_want_of_memory_is_told(
+    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
+) -> None:
+    counter = keeper.find_oom_counter()
+    if counter is None:
+        pytest.skip("this machine does not count such kills")
+    fake = tmp_path / "counter"
+    fake.write_text("oom_kill 4\n")
+    root = private_mounts(f"mount --bind {fake} {counter}")
+    inside = ("nsenter", f"--mount={root.parent}/ns/mnt")
+    kept = keep(script="sleep 1; kill -KILL $$", prefix=inside)
+    kept.engine()
+    fake.write_text("oom_kill 5\n")
+    end = kept.exit()
+    assert (end["signal"], end["oom_kill"]) == ("SIGKILL", True)
+    assert end["oom_kill_at"] <= end["ended_at"]

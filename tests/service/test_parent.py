@@ -1,0 +1,94 @@
+"""The service's parent: a worker that dies comes back, a stop is a stop, one service a home."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from a40console.config import GatewaySettings, Settings
+from a40console.errors import RefusedError
+from a40console.service import parent
+from a40console.service.parent import Parent
+
+
+def script(text: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", text])
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> object:
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
+    firsts: list[bool] = []
+
+    def spawn(first: bool) -> subprocess.Popen[bytes]:
+        firsts.append(first)
+        deadly = "import os; os.kill(os.getpid(), 9)"
+        return script(deadly if len(firsts) < 3 else "pass")
+
+    assert Parent(spawn).run() == 0
+    assert firsts == [True, False, False]
+
+
+def test_a_signal_ends_the_worker_and_us() -> None:
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def spawn(first: bool) -> subprocess.Popen[bytes]:
+        workers.append(script("import time; time.sleep(60)"))
+        return workers[-1]
+
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began = time.monotonic()
+    assert Parent(spawn).run() == 0
+    assert time.monotonic() - began < 10
+    assert [worker.poll() for worker in workers] == [-signal.SIGTERM]
+
+
+def test_a_second_service_is_refused_and_names_the_first(tmp_path: Path) -> None:
+    lock = tmp_path / "service.lock"
+    fd = parent._lock(lock)
+    with pytest.raises(RefusedError) as refused:
+        parent._lock(lock)
+    assert str(os.getpid()) in refused.value.evidence
+    os.close(fd)
+    os.close(parent._lock(lock))
+
+
+def test_a_stale_control_socket_is_replaced_and_ours_is_private() -> None:
+    path = Path(f"/tmp/a40-{os.getpid()}.sock")
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    door = parent._bind_control(path)
+    try:
+        assert path.stat().st_mode & 0o777 == 0o600
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+    finally:
+        door.close()
+        path.unlink()
+
+
+def test_a_port_that_is_taken_is_refused_with_what_to_do() -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(RefusedError) as refused:
+            parent._bind_gateway(Settings(gateway=GatewaySettings(port=port)))
+    assert f"127.0.0.1:{port}" in refused.value.message
+    assert "--port" in refused.value.remedy

@@ -1,0 +1,74 @@
+"""A command's outcome, whatever it is, reaches whoever asks for its id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from a40console.errors import RefusedError, TimedOutError, UsageError
+from a40console.model.control import CommandResult
+from a40console.service.journal import Journal
+from a40console.service.tasks import CommandTasks
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "events.jsonl")
+
+
+async def outcome(commands: CommandTasks, started: CommandResult) -> CommandResult:
+    for _ in range(200):
+        result = commands.result(started.id)
+        if result.state != "running":
+            return result
+        await asyncio.sleep(0.01)
+    raise AssertionError("the command never ended")
+
+
+async def test_done_with_its_result_and_events(journal: Journal) -> None:
+    async def start(arguments: Mapping[str, str]) -> dict[str, str]:
+        journal.record("engine.serving", "smollm2 serves")
+        return {"profile": arguments["profile"]}
+
+    commands = CommandTasks({"engine.start": start}, journal)
+    result = await outcome(commands, commands.start("engine.start", {"profile": "smollm2-135m"}))
+    assert (result.state, result.result) == ("done", {"profile": "smollm2-135m"})
+    assert [event.kind for event in result.events] == ["engine.serving"]
+
+
+async def test_refused_failed_and_a_bug_are_told_apart(journal: Journal) -> None:
+    async def refuse(arguments: Mapping[str, str]) -> dict[str, str]:
+        raise RefusedError("an engine lives", evidence="pid 7", remedy="stop it")
+
+    async def late(arguments: Mapping[str, str]) -> dict[str, str]:
+        raise TimedOutError("not in time")
+
+    async def broken(arguments: Mapping[str, str]) -> dict[str, str]:
+        raise KeyError("x")
+
+    commands = CommandTasks(
+        {"engine.start": refuse, "engine.stop": late, "engine.restart": broken}, journal
+    )
+    refused = await outcome(commands, commands.start("engine.start", {}))
+    assert refused.trouble is not None
+    assert (refused.state, refused.trouble.exit_code, refused.trouble.remedy) == (
+        "refused", 5, "stop it",
+    )  # fmt: skip
+    failed = await outcome(commands, commands.start("engine.stop", {}))
+    assert failed.trouble is not None
+    assert (failed.state, failed.trouble.exit_code) == ("failed", 7)
+    bug = await outcome(commands, commands.start("engine.restart", {}))
+    assert bug.trouble is not None
+    assert (bug.state, bug.trouble.exit_code) == ("failed", 1)
+    assert "service.log" in bug.trouble.remedy
+
+
+async def test_unknown_commands_arguments_and_ids_are_named(journal: Journal) -> None:
+    commands = CommandTasks({}, journal)
+    with pytest.raises(UsageError, match=r"no command engine\.fly"):
+        commands.start("engine.fly", {})
+    with pytest.raises(UsageError, match="No command has the id"):
+        commands.result("abc")
