@@ -88,7 +88,7 @@ def _engine_hung(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         title = f"The engine hangs: no token for {duration(flat_s)}"
     gpus = Readings(LimitEvidence.of(snapshot)).fresh_gpus
     uses = [(gpu.index, number(gpu.utilization_ratio)) for gpu in gpus]
-    shown = [f"GPU {index} {percent(use)}" for index, use in uses if use is not None]
+    shown = [f"GPU {index} at {percent(use)}" for index, use in uses if use is not None]
     return Finding(
         code="engine-hung",
         severity="error",

@@ -65,6 +65,8 @@ def _not_serving(readings: Readings) -> _Cause | None:
     if engine.state is EngineState.ABSENT:
         return _Cause("not-serving", "no engine runs", ("state absent",))
     text = f"the engine is {engine.state.value}"
+    if engine.state is EngineState.FAILED and not isinstance(engine.exit, Missing):
+        return _Cause("not-serving", f"{text}: {engine.exit.cause}", (f"ended {engine.exit.at}",))
     if not isinstance(engine.phase, Missing) and engine.phase != "ready":
         text += f": {engine.phase}"
     evidence = [f"state {engine.state.value}"]
@@ -95,7 +97,7 @@ def _vcpu(readings: Readings) -> _Cause | None:
         return None
     evidence = _vcpu_evidence(readings)
     if throttled is not None and throttled >= THROTTLED_MS_PER_S:
-        return _Cause("vcpu", f"throttled vCPU: {brief(throttled)} ms of each second", evidence)
+        return _Cause("vcpu", f"throttled vCPU: {brief(throttled)} ms/s", evidence)
     # Without a quota there is nothing that could count throttling: only use tells.
     unlimited = readings.evidence.host.quota_origin in ("affinity", "host")
     if unlimited and used is not None and quota and used >= SATURATED_RATIO * quota:
@@ -104,7 +106,7 @@ def _vcpu(readings: Readings) -> _Cause | None:
 
 
 def _full(readings: Readings) -> _Cause | None:
-    """A queue whose reason is known: our gate, no free seat, no free KV."""
+    """A queue whose reason is known: our gate, max_running, no free KV."""
     if readings.held and not readings.waiting:
         text = f"{count(readings.held, 'request')} held at the gate"
         return _Cause("queue", text, (text, *_queue_evidence(readings)))
@@ -114,9 +116,10 @@ def _full(readings: Readings) -> _Cause | None:
     evidence = _queue_evidence(readings)
     if readings.kv_held_ratio is not None and readings.kv_held_ratio >= KV_FULL_RATIO:
         return _Cause("queue", f"{waiting} waiting: the KV cache is full", evidence)
-    running, seats = readings.running, readings.max_running
-    if running is not None and seats is not None and running >= seats:
-        return _Cause("queue", f"{waiting} waiting: all {whole(seats)} seats are taken", evidence)
+    running, most = readings.running, readings.max_running
+    if running is not None and most is not None and running >= most:
+        text = f"{waiting} waiting: max_running {whole(most)} is reached"
+        return _Cause("queue", text, evidence)
     return None
 
 
@@ -267,9 +270,9 @@ def _queue_evidence(readings: Readings) -> tuple[str, ...]:
     if readings.waiting is not None:
         evidence.append(f"{whole(readings.waiting)} waiting in the engine")
     if readings.running is not None:
-        seats = readings.max_running
-        of_seats = f" of at most {whole(seats)}" if seats is not None else ""
-        evidence.append(f"{whole(readings.running)} running{of_seats}")
+        most = readings.max_running
+        at_most = f" of at most {whole(most)}" if most is not None else ""
+        evidence.append(f"{whole(readings.running)} running{at_most}")
     if readings.kv_held_ratio is not None:
         evidence.append(f"KV {percent(readings.kv_held_ratio)} held")
     for reason, figure in readings.evidence.requests.waiting_by_reason.items():

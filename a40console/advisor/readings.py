@@ -22,7 +22,7 @@ STALE_AFTER_S = 10.0
 
 KV_FULL_RATIO = 0.95
 THROTTLED_MS_PER_S = 100.0
-"""A tenth of the time: from here on the quota is felt."""
+"""From here on the quota is felt; the kernel adds up the time of all cores."""
 
 WORKING_PHASES = frozenset({"held", "queued", "prefill", "decode"})
 

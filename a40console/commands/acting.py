@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import click
 
-from a40console.commands.output import note, print_json, printable
+from a40console.commands.output import print_json, printable
 from a40console.commands.progress import Progress
 from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
 from a40console.model.control import CommandResult

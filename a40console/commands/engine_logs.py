@@ -96,4 +96,6 @@ def _print(chunk: LogChunk, *, as_json: bool) -> None:
         lines = chunk.text.splitlines()
         print_json({"path": chunk.path, "lines": lines}, one_line=True)
     else:
-        click.echo(printable(chunk.text), nl=False)
+        # A progress bar returns to the start of its line again and again.
+        lines = chunk.text.replace("\r\n", "\n").replace("\r", "\n")
+        click.echo(printable(lines), nl=False)

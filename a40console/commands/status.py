@@ -78,7 +78,7 @@ def _slot_table(slots: tuple[Slot, ...]) -> RenderableType:
     left_out = _LEFT_OUT if terminal_width() < _NARROW else frozenset()
     rows = [_slot_cells(slot) for slot in slots]
     names = [name for name in rows[0] if name not in left_out]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     for name in names:
         words = name in ("session", "client", "phase")
         table.add_column(name, justify="left" if words else "right", no_wrap=True)

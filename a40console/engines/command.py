@@ -63,10 +63,7 @@ class Site:
     """Where the profile's program was found."""
 
     plugin_environment: Mapping[str, str] = field(default_factory=dict)
-    plugin_arguments: tuple[str, ...] = ()
     plugin_token: str | None = field(default=None, repr=False)
-    plugin_routes: tuple[str, ...] = ()
-    """Polled routes of the plugin, kept out of vLLM's access log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +136,7 @@ def _vllm(profile: Profile, site: Site) -> list[str]:
         address = ["--uds", str(_socket(site))]
     else:
         address = ["--host", "127.0.0.1", "--port", str(_port(profile, site))]
-    if profile.plugin:
-        address += site.plugin_arguments
-    words = vllm.arguments(
-        profile,
-        model=str(site.model_path or profile.model),
-        address=address,
-        quiet_routes=site.plugin_routes if profile.plugin else (),
-    )
+    words = vllm.arguments(profile, model=str(site.model_path or profile.model), address=address)
     return [site.executable or profile.executable or "vllm", *words]
 
 

@@ -13,16 +13,10 @@ SYNCHRONOUS_METHODS = frozenset({"ngram", "suffix", "medusa", "mlp_speculator", 
 """Methods with which an explicit `--async-scheduling` makes vLLM refuse to start."""
 
 QUIET_ROUTES = ("/health", "/metrics", "/version", "/ping", "/load")
-"""Routes that are polled; without them in the access log the others can be read."""
+"""Routes that we poll; without them in the access log the others can be read."""
 
 
-def arguments(
-    profile: Profile,
-    *,
-    model: str,
-    address: Sequence[str],
-    quiet_routes: Sequence[str] = (),
-) -> list[str]:
+def arguments(profile: Profile, *, model: str, address: Sequence[str]) -> list[str]:
     """Everything behind `vllm`: `serve`, the model, our flags, then the profile's own."""
     return [
         "serve",
@@ -37,7 +31,7 @@ def arguments(
         "--enable-prompt-tokens-details",
         "--enable-request-id-headers",
         "--disable-access-log-for-endpoints",
-        ",".join((*QUIET_ROUTES, *quiet_routes)),
+        ",".join(QUIET_ROUTES),
         *profile.arguments,
     ]
 

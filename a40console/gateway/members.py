@@ -50,7 +50,8 @@ def _walk(text: str, key: str) -> tuple[int, int]:
         _, at = _READ(text, _after(text, at, ":"))
         if name == key:
             place = (start, at)
-        sign = "}" if text[_skip(text, at) :][:1] == "}" else ","
+        at = _skip(text, at)
+        sign = "}" if text[at : at + 1] == "}" else ","
     if place is None:
         raise ValueError(f"the object has no member {key!r}")
     return place

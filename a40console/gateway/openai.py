@@ -125,7 +125,7 @@ class OpenAIReader:
 
     def _read(self, chunk: dict[str, Any], choices: list[dict[str, Any]]) -> None:
         """Take a chunk's content, counts and end."""
-        if "error" in chunk and not choices:
+        if chunk.get("error") and not choices:
             self.failed = True
         length = 0
         for choice in choices:

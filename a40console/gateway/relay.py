@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ _WHOLE_LIMIT_BYTES = 4 * 1024 * 1024
 """How much of an answer that is not a stream is held until it is whole."""
 
 _RETRY_S = 2.0
+_QUEUE_RETRY_S = 0.01
+_QUEUE_PATIENCE_S = 5.0
 _TROUBLE = (aiohttp.ClientError, OSError, TimeoutError)
 _CUT_SHORT = (
     "The engine ended this answer before it was complete; what came of it is cut short. "
@@ -179,25 +182,40 @@ class Exchange:
     async def _open(
         self, session: aiohttp.ClientSession, upstream: Upstream, body: Body
     ) -> aiohttp.ClientResponse:
+        """Send the request and wait for the head of the answer."""
+        clock = self._shared.meter.clock
+        give_up_at_s = clock() + _QUEUE_PATIENCE_S
+        while True:
+            if self._passage:
+                self._passage.sent_at_s = clock()
+            try:
+                return await self._request(session, upstream, body)
+            except aiohttp.ClientConnectorError as error:
+                # A Unix socket whose queue of connections is full refuses instead of waiting.
+                busy = isinstance(error.os_error, BlockingIOError)
+                if not busy or clock() > give_up_at_s:
+                    raise self._no_engine(
+                        f"The engine does not answer: {error.strerror}."
+                    ) from error
+                await asyncio.sleep(_QUEUE_RETRY_S)
+            except _TROUBLE as error:
+                reason = str(error) or type(error).__name__
+                raise self._no_engine(
+                    f"The engine closed the connection before it answered: {reason}.", status=502
+                ) from error
+
+    async def _request(
+        self, session: aiohttp.ClientSession, upstream: Upstream, body: Body
+    ) -> aiohttp.ClientResponse:
         scope, endpoint = self._scope, upstream.endpoint
         length = body.length or None
-        if self._passage:
-            self._passage.sent_at_s = self._shared.meter.clock()
-        try:
-            return await session.request(
-                scope["method"],
-                upstream_url(endpoint, scope["path"], scope["query_string"]),
-                headers=request_headers(scope["headers"], endpoint, self._request_id, length),
-                data=body.sent() if length else None,
-                allow_redirects=False,
-            )
-        except aiohttp.ClientConnectorError as error:
-            raise self._no_engine(f"The engine does not answer: {error.strerror}.") from error
-        except _TROUBLE as error:
-            reason = str(error) or type(error).__name__
-            raise self._no_engine(
-                f"The engine closed the connection before it answered: {reason}.", status=502
-            ) from error
+        return await session.request(
+            scope["method"],
+            upstream_url(endpoint, scope["path"], scope["query_string"]),
+            headers=request_headers(scope["headers"], endpoint, self._request_id, length),
+            data=body.sent() if length else None,
+            allow_redirects=False,
+        )
 
     def _no_engine(self, seen: str, *, status: int = 503) -> Refusal:
         """What was seen, and what the service knows about it by now."""

@@ -1,16 +1,14 @@
-"""Waits until the GPU's memory of the engine before is free: starting into certain want of memory
-only burns minutes.
-"""
+"""Waits for the GPU's memory: a start into certain want of it only burns minutes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from a40console.errors import RefusedError
-from a40console.model.figures import Figure, number
+from a40console.model.figures import Missing, number
 from a40console.model.profile import Profile
+from a40console.model.snapshot import Gpu
 
 WAIT_S = 30.0
 SLACK_BYTES = 512 * 1024 * 1024
@@ -19,24 +17,19 @@ SLACK_BYTES = 512 * 1024 * 1024
 DEFAULT_UTILIZATION = 0.9
 
 
-class GpuReadings(Protocol):
-    """What is asked of the GPU's telemetry."""
-
-    def memory_used_bytes(self, index: int) -> Figure:
-        """Memory in use on a GPU now."""
-
-    def memory_total_bytes(self, index: int) -> Figure:
-        """Memory of a GPU."""
-
-
 class GpuMemory:
     """Compares what is in use with what a start will ask for."""
 
-    def __init__(self, gpu: GpuReadings, *, period_s: float = 1.0, wait_s: float = WAIT_S) -> None:
-        self._gpu = gpu
+    def __init__(
+        self,
+        read_gpus: Callable[[], tuple[Gpu, ...] | Missing],
+        *,
+        period_s: float = 1.0,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        self._read_gpus = read_gpus
         self._period_s = period_s
         self._wait_s = wait_s
-        self.holders: Callable[[], str] = lambda: "what holds it is not visible from here"
 
     async def wait_for_room(self, profile: Profile) -> int | None:
         """Bytes in use before the start, once the profile's share fits; None without a GPU.
@@ -54,7 +47,7 @@ class GpuMemory:
                 raise RefusedError(
                     f"{profile.name} needs {share:.0%} of the GPU's memory, and it is not free",
                     evidence=f"{used / 2**30:.1f} of {total / 2**30:.1f} GiB are in use after "
-                    f"{waited_s:.0f} s of waiting; {self.holders()}",
+                    f"{waited_s:.0f} s of waiting; who holds them is not visible from a pod",
                     remedy="End what holds it, or lower gpu_memory_utilization in the profile.",
                 )
             await asyncio.sleep(self._period_s)
@@ -64,7 +57,8 @@ class GpuMemory:
         return None if used is None else int(used)
 
     def _now(self) -> tuple[float | None, float | None]:
-        return (
-            number(self._gpu.memory_total_bytes(0)),
-            number(self._gpu.memory_used_bytes(0)),
-        )
+        """Total and used bytes of the first GPU."""
+        gpus = self._read_gpus()
+        if isinstance(gpus, Missing) or not gpus:
+            return None, None
+        return number(gpus[0].memory_total_bytes), number(gpus[0].memory_used_bytes)

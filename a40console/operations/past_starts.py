@@ -22,8 +22,7 @@ class PastStarts:
 
     def of(self, profile: str) -> Sequence[Mapping[str, float]]:
         """Seconds by phase of each kept start, oldest first; none when nothing is known."""
-        found = self._read().get(profile, [])
-        return [start for start in found if isinstance(start, dict)]
+        return self._read().get(profile, [])
 
     def add(self, profile: str, durations_s: Mapping[str, float]) -> None:
         """Keep one more start; a full disk costs the note only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import socket
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from a40console.engines import embedded
+from a40console.engines import command
 from a40console.engines.capability import find_executable
 from a40console.engines.command import LaunchPlan, Site, argv_digest, engine_environment, plan
 from a40console.engines.launching import Launch
@@ -38,7 +37,7 @@ async def fetch_model(profile: Profile, paths: Paths, progress: Progress) -> Pat
     if profile.file is None:
         return None
     make_private(paths.models)
-    return await asyncio.to_thread(ensure_file, profile.file, paths.models, progress)
+    return await ensure_file(profile.file, paths.models, progress)
 
 
 def prepare(
@@ -53,11 +52,11 @@ def prepare(
     folder = make_private(paths.engine_runs / run_id)
     make_private(paths.runtime)
     on_socket = profile.listen == "socket"
-    executable = find_executable(profile)
+    executable = _executable(profile)
     token = secrets.token_urlsafe(24)
     site = Site(
         python=sys.executable,
-        embedded_script=Path(embedded.__file__),
+        embedded_script=Path(command.__file__).with_name("embedded.py"),
         model_path=model_path,
         socket_path=paths.engine_socket(run_id) if on_socket else None,
         port=None if on_socket else free_port(),
@@ -89,6 +88,14 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _executable(profile: Profile) -> Path | None:
+    """The engine's program; None for the embedded server."""
+    if profile.kind == "llamacpp" and profile.executable is None:
+        return None
+    found = find_executable(profile.executable or "vllm", os.environ)
+    return Path(found) if found else None
 
 
 def _plugin(

@@ -7,7 +7,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from a40console.engines.command import engine_api_key
 from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.engine import Endpoint
@@ -16,6 +15,7 @@ from a40console.model.profile import Profile
 RECORD_FILE = "run.json"
 TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
 KEPT_RUNS = 20
+API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RunRecord:
         return Endpoint(
             self.base_url,
             socket_path=self.socket_path,
-            api_key=engine_api_key(self.profile),
+            api_key=self.profile.environment.get(API_KEY_VARIABLES[self.profile.kind]),
             plugin_token=token,
         )
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from a40console.engines.capability import check
-from a40console.engines.effective import differences_from_log
-from a40console.engines.launching import OUTPUT_FILE
+from a40console.engines.effective import differences
 from a40console.engines.logs import LogReader, last_lines
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
+from a40console.engines.run_record import OUTPUT_FILE
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineState
 from a40console.model.figures import number
@@ -65,9 +66,9 @@ class EngineStarter:
     async def _launch(
         self, profile: Profile, status: EngineStatus, publish: Publish
     ) -> tuple[EngineStatus, EngineProcess]:
-        ready, why_not = check(profile)
-        if not ready:
-            raise RefusedError(f"{profile.name} cannot run here", evidence=why_not or "")
+        can = check(profile, os.environ)
+        if not can.ready:
+            raise RefusedError(f"{profile.name} cannot run here", evidence=can.why_not or "")
         model_path = await self._fetch(profile, status, publish)
         baseline = await self._memory.wait_for_room(profile)
         run, launch = await asyncio.to_thread(
@@ -129,12 +130,10 @@ class EngineStarter:
             phase_since_s=self._clock(),
             phase_detail="",
             eta_s=None,
-            differences=differences_from_log(run.profile, run.argv, lines),
+            differences=differences(run.profile, lines),
         )
 
-    async def _fetch(
-        self, profile: Profile, status: EngineStatus, publish: Publish
-    ) -> Path | None:
+    async def _fetch(self, profile: Profile, status: EngineStatus, publish: Publish) -> Path | None:
         began_s = self._clock()
         loop = asyncio.get_running_loop()
 
@@ -239,7 +238,8 @@ class _Progress:
         now_s = self._starter.now()
         moved = False
         while lines := self._reader.read_lines():
-            moved = any([self._tracker.feed(line, now_s) for line in lines]) or moved
+            for line in lines:
+                moved = self._tracker.feed(line, now_s) or moved
         phase, phase_s = self._tracker.phase, self._tracker.phase_s(now_s)
         stall = self._tracker.stall(now_s)
         self.status = replace(

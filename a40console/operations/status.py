@@ -8,8 +8,11 @@ from typing import Literal
 from a40console.engines.readiness import Stall
 from a40console.engines.tree import ProcessId, ProcessInfo
 from a40console.model.engine import EngineEnd, EngineState
+from a40console.model.figures import Missing
 from a40console.model.snapshot import Difference
 from a40console.operations.record import RunRecord
+
+NOT_SERVING = Missing("the engine does not serve")
 
 LIVING = frozenset(
     {
@@ -56,7 +59,7 @@ class EngineStatus:
     remedy: str = ""
     """What to do about a failure."""
 
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] | Missing = NOT_SERVING
     survivors: tuple[ProcessInfo, ...] = ()
     left: Literal["", "survivors", "unkillable"] = ""
     """What the last stop or end left behind."""

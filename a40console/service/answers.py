@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from a40console import __version__
 from a40console.engines.capability import check
-from a40console.engines.launching import OUTPUT_FILE
 from a40console.engines.logs import read_chunk
+from a40console.engines.run_record import OUTPUT_FILE
 from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
 from a40console.model.profile import Profile
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
@@ -29,13 +29,11 @@ class ServiceAnswers:
         journal: Journal,
         door: GatewayDoor,
         read_status: Callable[[], EngineStatus],
-        has_gpu: Callable[[], bool],
     ) -> None:
         self._paths = paths
         self._journal = journal
         self._door = door
         self._read_status = read_status
-        self._has_gpu = has_gpu
 
     def hello(self) -> Hello:
         """Who answers."""
@@ -62,7 +60,7 @@ class ServiceAnswers:
         if run is None:
             return LogChunk(path=None, text="", next_offset=0)
         path = run.folder(self._paths.engine_runs) / OUTPUT_FILE
-        return read_chunk(path, offset, limit_bytes)
+        return read_chunk(path, offset, limit_bytes=limit_bytes)
 
     def environment(self) -> ClientEnvironment:
         """What Claude Code and OpenAI clients must set to use the gateway."""
@@ -80,7 +78,7 @@ class ServiceAnswers:
         return ClientEnvironment(variables=variables)
 
     def _summary(self, profile: Profile, origin: str) -> ProfileSummary:
-        ready, why_not = check(profile, os.environ, has_gpu=self._has_gpu())
+        can = check(profile, os.environ)
         asked = profile.speculation
         return ProfileSummary(
             name=profile.name,
@@ -92,6 +90,6 @@ class ServiceAnswers:
             if asked
             else None,
             usd_per_hour=None if profile.usd_per_hour is None else float(profile.usd_per_hour),
-            ready=ready,
-            why_not=why_not,
+            ready=can.ready,
+            why_not=can.why_not,
         )

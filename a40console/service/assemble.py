@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from a40console.advisor import Evidence, FindingClock, advise
+from a40console.advisor.advice import FindingClock, advise
+from a40console.advisor.evidence import Evidence
 from a40console.gateway.meter import RequestCounts
+from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
 from a40console.model.profile import Profile
 from a40console.model.snapshot import (
@@ -25,6 +27,7 @@ from a40console.service import absent
 from a40console.service.cost import Spending, cost
 from a40console.telemetry.view import EngineView
 
+HUNG_CODE = "engine-hung"
 SESSIONS_NOT_FOLLOWED = Missing("client sessions are not followed")
 
 
@@ -63,7 +66,10 @@ def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
     """The snapshot of this moment, with the advisor's verdicts on it."""
     draft = _draft(parts)
     limit, findings = advise(draft, parts.evidence, clock)
-    return replace(draft, limit=limit, findings=findings)
+    engine = draft.engine
+    if engine.state is EngineState.SERVING and any(f.code == HUNG_CODE for f in findings):
+        engine = replace(engine, state=EngineState.HUNG)
+    return replace(draft, engine=engine, limit=limit, findings=findings)
 
 
 def _draft(parts: Parts) -> Snapshot:

@@ -21,7 +21,13 @@ class Board:
         self._line: bytes | None = None
         self._changed = asyncio.Event()
         self._history: deque[HistoryPoint] = deque(maxlen=HISTORY_POINTS)
+        self._closed = False
         self.snapshot: Snapshot | None = None
+
+    def close(self) -> None:
+        """End every reader's stream."""
+        self._closed = True
+        self._changed.set()
 
     def pin(self, snapshot: Snapshot, point: HistoryPoint) -> None:
         """Publish a snapshot and remember its point of history."""
@@ -39,11 +45,11 @@ class Board:
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Snapshots as NDJSON lines; a slow reader misses some rather than falling behind."""
-        yield await self.newest() + b"\n"
-        while True:
+        line = await self.newest()
+        while not self._closed:
+            yield line + b"\n"
             await self._changed.wait()
-            if self._line is not None:
-                yield self._line + b"\n"
+            line = self._line or line
 
     def since(self, at_s: float) -> tuple[HistoryPoint, ...]:
         """Points newer than a Unix time, oldest first."""

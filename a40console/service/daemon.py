@@ -9,15 +9,18 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+
+from starlette.applications import Starlette
 
 from a40console import __version__
-from a40console.advisor import Evidence, FindingClock
+from a40console.advisor.advice import FindingClock
 from a40console.config import Settings
+from a40console.engines.capability import gpu_present
 from a40console.errors import ConsoleError
 from a40console.gateway.app import build_gateway
 from a40console.gateway.meter import Meter
 from a40console.model.control import HistoryPoint
+from a40console.model.figures import number
 from a40console.model.snapshot import ServiceInfo
 from a40console.operations import desire
 from a40console.operations.ending import explain
@@ -40,7 +43,7 @@ from a40console.service.journal import Journal, now
 from a40console.service.self_report import self_report
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
-from a40console.service.verdict import evidence, is_hung
+from a40console.service.verdict import evidence
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.nvml import GpuSampler
 
@@ -61,14 +64,14 @@ class Daemon:
         self.stopping = asyncio.Event()
         self._journal = Journal(paths.events)
         self._board = Board()
-        self._meter = Meter(time.monotonic)
+        self._meter = Meter(clock=time.monotonic)
         self._findings = FindingClock()
         self._gpu = GpuSampler()
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
         starter = EngineStarter(
             paths=paths,
-            memory=GpuMemory(self._gpu),
-            threads=self._host.whole_vcpus,
+            memory=GpuMemory(self._gpu.view),
+            threads=self._engine_threads,
             recorder=self._journal.record,
             clock=time.monotonic,
         )
@@ -98,11 +101,11 @@ class Daemon:
         )
         self.control_app = self._control()
 
-    def _control(self) -> Any:
+    def _control(self) -> Starlette:
         handlers = Handlers(
             operator=self._operator,
             settings=self._settings,
-            has_gpu=self._gpu.present,
+            has_gpu=gpu_present,
             gateway=lambda: (self._door.url, self._door.token),
             stop=self.stopping.set,
         )
@@ -123,8 +126,7 @@ class Daemon:
     async def running(self, *, profile: str | None, engine: bool) -> AsyncIterator[None]:
         """Everything runs inside the block; the engine outlives it."""
         text = "the service is back after its worker ended" if self._again else "the service starts"
-        severity = "warn" if self._again else "info"
-        self._journal.record("service.started", text, severity)
+        self._journal.record("service.started", text, "warn" if self._again else "info")
         self._gpu.start()
         tasks = [asyncio.create_task(self._tick_for_ever(), name="snapshots")]
         if engine:
@@ -192,8 +194,7 @@ class Daemon:
                 ),
                 engine=engine_block(
                     status,
-                    self_report(status, view),
-                    hung=is_hung(view),
+                    self_report(view),
                     now_s=now_s,
                 ),
                 view=view,
@@ -216,8 +217,16 @@ class Daemon:
         )
         self._board.pin(snapshot, point)
 
+    def end_streams(self) -> None:
+        """Let readers of snapshots go, so that the servers can end."""
+        self._board.close()
+
     def _status(self) -> EngineStatus:
         return self._operator.status
+
+    def _engine_threads(self) -> int:
+        """Threads for llama.cpp: all but one vCPU, which the gateway and the clients need."""
+        return max(1, int(number(self._host.view().cpu_quota_vcpu) or 1) - 1)
 
     def _engine_pids(self) -> list[int]:
         return self._operator.member_pids()

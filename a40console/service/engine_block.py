@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from a40console.model.engine import EngineKind, EngineState
-from a40console.model.figures import Figure, Missing, Text
-from a40console.model.snapshot import Difference, EngineInfo
+from a40console.model.figures import Figure, Missing
+from a40console.model.snapshot import EngineInfo
 from a40console.operations.status import EngineStatus
+from a40console.service.self_report import UNKNOWN, SelfReport
 
 NO_ENGINE = Missing("no engine runs")
-UNKNOWN = Missing("the engine does not say")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelfReport:
-    """What the engine says of itself, as far as telemetry read it."""
-
-    version: Text = UNKNOWN
-    served_name: Text = UNKNOWN
-    max_model_len: Figure = UNKNOWN
-    paused: bool | Missing = UNKNOWN
-    differences: tuple[Difference, ...] = field(default=())
-
-
-def engine_block(
-    status: EngineStatus, report: SelfReport, *, hung: bool, now_s: float
-) -> EngineInfo:
-    """The block for an engine of ours; `hung` overrides a state of serving."""
+def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> EngineInfo:
+    """The block for an engine of ours."""
     run = status.run
     serving = status.state is EngineState.SERVING
-    state = EngineState.HUNG if hung and serving else status.state
     alive = status.living and run is not None
     absent = NO_ENGINE if not alive else UNKNOWN
     return EngineInfo(
         id=run.id if run else NO_ENGINE,
         kind=_kind(status),
-        state=state,
+        state=status.state,
         phase=status.phase or (Missing("ready") if serving else NO_ENGINE),
         phase_s=_since(status.phase_since_s, now_s, NO_ENGINE),
         eta_s=_eta(status),
@@ -53,7 +37,7 @@ def engine_block(
         max_model_len=report.max_model_len if alive else absent,
         paused=report.paused if alive else absent,
         argv_digest=run.argv_digest if run else NO_ENGINE,
-        effective=_effective(status, report) if serving else Missing("the engine does not serve"),
+        effective=status.differences,
     )
 
 
@@ -96,13 +80,6 @@ def _eta(status: EngineStatus) -> Figure:
     if status.state is not EngineState.STARTING:
         return Missing("nothing starts")
     return _or(status.eta_s, Missing("no earlier start to go by"))
-
-
-def _effective(status: EngineStatus, report: SelfReport) -> tuple[Difference, ...]:
-    told = {difference.setting for difference in report.differences}
-    return report.differences + tuple(
-        difference for difference in status.differences if difference.setting not in told
-    )
 
 
 def _since(start_s: float | None, now_s: float, absent: Missing) -> Figure:

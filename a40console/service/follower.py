@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 from a40console.model.engine import EngineState
@@ -17,13 +16,10 @@ FOLLOWED = frozenset({EngineState.SERVING, EngineState.DRAINING, EngineState.ORP
 class EngineFollower:
     """Owns the sampler of the present engine."""
 
-    def __init__(
-        self, *, runs: Path, period_s: float, on_event: EventSink, on_follow: Callable[[], None]
-    ) -> None:
+    def __init__(self, *, runs: Path, period_s: float, on_event: EventSink) -> None:
         self._runs = runs
         self._period_s = period_s
         self._on_event = on_event
-        self._on_follow = on_follow
         self._run_id: str | None = None
         self._task: asyncio.Task[None] | None = None
         self.sampler: EngineSampler | None = None
@@ -44,7 +40,6 @@ class EngineFollower:
             on_event=self._on_event,
         )
         self._task = asyncio.create_task(self.sampler.run(), name="engine telemetry")
-        self._on_follow()
 
     async def close(self) -> None:
         """Stop reading."""

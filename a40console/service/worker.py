@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import uvicorn
 import uvloop
+from starlette.applications import Starlette
 
 from a40console.config import load_settings
 from a40console.log import log_to_file
@@ -84,17 +85,17 @@ async def _serve(daemon: Daemon, orders: Orders) -> None:
         ]
         stop = asyncio.create_task(daemon.stopping.wait())
         await asyncio.wait([*serving, stop], return_when=asyncio.FIRST_COMPLETED)
+        daemon.end_streams()
         for server in servers:
             server.should_exit = True
-            server.force_exit = True
         await asyncio.gather(*serving)
         stop.cancel()
 
 
-def _server(app: object) -> QuietServer:
+def _server(app: Starlette) -> QuietServer:
     return QuietServer(
         uvicorn.Config(
-            app,  # type: ignore[arg-type] - Starlette, whose type uvicorn does not import
+            app,
             http="httptools",
             loop="none",
             lifespan="auto",

@@ -1,4 +1,4 @@
-"""The one table of metric names: vLLM 0.27 to 0.33 and older, its Rust front end, vllm.cpp, llama.cpp.
+"""The one table of metric names: vLLM 0.27 to 0.33 and older, Rust front end, vllm.cpp, llama.cpp.
 
 Newer names come first and win, so an engine that exposes both is not counted twice. Series that
 differ by the `engine` label are summed for counters and maxed for gauges.
@@ -79,7 +79,8 @@ HISTOGRAMS: Mapping[HistogramName, tuple[str, ...]] = {
 }
 
 ACCEPTED_PER_POSITION = _counter(
-    "vllm:spec_decode_num_accepted_tokens_per_pos", "llamacpp:spec_decode_num_accepted_tokens_per_pos"
+    "vllm:spec_decode_num_accepted_tokens_per_pos",
+    "llamacpp:spec_decode_num_accepted_tokens_per_pos",
 )
 WAITING_BY_REASON = (Series("vllm:num_requests_waiting_by_reason"),)
 CACHE_CONFIG = (Series("vllm:cache_config_info"),)
@@ -100,9 +101,9 @@ WANTED: tuple[str, ...] = tuple(
 """Beginnings of the sample names that the table reads."""
 
 _TABLE: Mapping[str, tuple[Series, ...]] = {
-    **COUNTERS,
-    **GAUGES,
-    **{name: tuple(map(Series, names)) for name, names in HISTOGRAMS.items()},
+    **{str(name): series for name, series in COUNTERS.items()},
+    **{str(name): series for name, series in GAUGES.items()},
+    **{str(name): tuple(map(Series, names)) for name, names in HISTOGRAMS.items()},
 }
 
 
@@ -111,7 +112,10 @@ def why_absent(name: CounterName | GaugeName | HistogramName, reading: EngineRea
     plain = name.replace("_", " ")
     if not reading.source.endswith("metrics"):
         return f"{reading.source} does not count {plain}"
-    prefix = "llamacpp:" if reading.source.startswith("llamacpp") else "vllm:"
+    llama = reading.source.startswith("llamacpp")
+    if llama and name == "generated_tokens":
+        return "llama.cpp counts tokens when a request ends, and its slots are not readable"
+    prefix = "llamacpp:" if llama else "vllm:"
     known = [series.name for series in _TABLE.get(name, ()) if series.name.startswith(prefix)]
     return f"{known[0]} is not exposed" if known else f"the engine does not count {plain}"
 

@@ -15,6 +15,10 @@ class ExpositionError(ValueError):
     """A body that must not be read as metrics; the text is the reason."""
 
 
+class TruncatedError(ExpositionError):
+    """A body that was cut: the last good reading still counts for a while."""
+
+
 def parse_exposition(
     text: str, *, families: tuple[str, ...], content_type: str = "text/plain"
 ) -> Samples:
@@ -63,9 +67,9 @@ def _reject_foreign(text: str, content_type: str) -> None:
 
 def _reject_truncated(text: str, content_type: str) -> None:
     if not text.endswith("\n"):
-        raise ExpositionError("the metrics text is cut: its last line is not complete")
+        raise TruncatedError("the metrics text is cut: its last line is not complete")
     if "openmetrics" in content_type and not text.rstrip().endswith("# EOF"):
-        raise ExpositionError("the metrics text is cut: it lacks its end mark")
+        raise TruncatedError("the metrics text is cut: it lacks its end mark")
 
 
 def _is_created(line: str) -> bool:
@@ -81,4 +85,4 @@ def _reject_open_histograms(samples: Samples) -> None:
         closed = sum(1 for bucket in buckets if bucket.labels.get("le") == "+Inf")
         counts = len(samples.get(f"{name.removesuffix('_bucket')}_count", ()))
         if not closed or closed != counts:
-            raise ExpositionError(f"the metrics text is cut within {name}")
+            raise TruncatedError(f"the metrics text is cut within {name}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
@@ -47,6 +49,20 @@ class Answer:
 
     round_trip_s: float
 
+    def json_object(self) -> dict[str, Any]:
+        """The body as a JSON object.
+
+        Raises:
+            SourceError: When it is none.
+        """
+        try:
+            value = json.loads(self.text)
+        except ValueError as error:
+            raise SourceError(f"{self.path} answers no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise SourceError(f"{self.path} answers no JSON object")
+        return value
+
 
 class EngineHttp:
     """The engine's HTTP surface."""
@@ -67,7 +83,7 @@ class EngineHttp:
             base_url=endpoint.base_url,
             transport=transport,
             trust_env=False,  # a proxy in the environment is not meant for the engine
-            timeout=None,
+            timeout=None,  # noqa: S113 -- every request has its own limit, below
             headers={"Accept-Encoding": "identity", "User-Agent": "a40console"},
         )
 

@@ -1,30 +1,30 @@
 """llama.cpp's server: `/props` first, then `/metrics` and `/slots`, as one consistent reading.
 
 `/slots` is read only while requests run: it wakes a sleeping server and restarts the idle timer of
-one that would fall asleep. The server's token counter moves when a request ends, so the live counter
-is that one plus what the running slots have decoded. Its two `*_seconds` gauges are means between
-two scrapes of whoever scrapes, and are never read.
+one that would fall asleep. The server's token counter moves when a request ends, so the live
+counter is that one plus what the running slots have decoded. Its two `*_seconds` gauges are means
+between two scrapes of whoever scrapes, and are never read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from a40console.model.figures import Figure, Missing, Text
 from a40console.model.request import EngineRow
-from a40console.telemetry.aliases import MEAN_BUSY_SLOTS, WANTED, read_samples
-from a40console.telemetry.exposition import ExpositionError, Samples, parse_exposition
+from a40console.telemetry.aliases import MEAN_BUSY_SLOTS, read_samples
+from a40console.telemetry.exposition import Samples
 from a40console.telemetry.fetch import Answer, EngineHttp, SourceError
-from a40console.telemetry.reading import CounterName, EngineReading, GaugeName, Setting
+from a40console.telemetry.reading import EngineReading, GaugeName, Setting
 from a40console.telemetry.vllm import (
     HEALTH_TIMEOUT_S,
     METRICS_TIMEOUT_S,
     Identity,
-    decode_object,
     read_models,
+    samples_of,
 )
 
 SOURCE = "llamacpp.metrics"
@@ -93,12 +93,9 @@ def _slot(slot: dict[str, Any]) -> EngineSlot:
 class LlamaCppSource:
     """Reads the server; follows its tasks from one reading to the next."""
 
-    def __init__(
-        self, http: EngineHttp, *, kv_unified: bool | None, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, http: EngineHttp, *, kv_unified: bool | None) -> None:
         self._http = http
         self._kv_unified = kv_unified
-        self._clock = clock
         self._slots: tuple[EngineSlot, ...] = ()
         self._slots_error: SourceError | None = None
         self._rows: tuple[EngineRow, ...] = ()
@@ -124,7 +121,7 @@ class LlamaCppSource:
 
     async def _asleep(self) -> bool:
         answer = await self._http.get("/props", timeout_s=HEALTH_TIMEOUT_S)
-        props = decode_object(self._http.require(answer, "props"))
+        props = self._http.require(answer, "props").json_object()
         if props.get("role") == "router":
             raise SourceError("this is a router of several models: attach to one of its models")
         return bool(props.get("is_sleeping", False))
@@ -133,13 +130,7 @@ class LlamaCppSource:
         answer = await self._http.get("/metrics", timeout_s=METRICS_TIMEOUT_S)
         if answer.status == 501:
             raise SourceError("metrics are off: start llama-server with --metrics", absent=True)
-        self._http.require(answer, "metrics")
-        try:
-            samples = parse_exposition(
-                answer.text, families=WANTED, content_type=answer.content_type
-            )
-        except ExpositionError as error:
-            raise SourceError(str(error), passing="cut" in str(error)) from error
+        samples = samples_of(self._http.require(answer, "metrics"))
         reading = read_samples(samples, source=SOURCE, at_s=answer.at_s)
         return replace(reading, boot=answer.process_start), _mean_busy(samples)
 
@@ -304,7 +295,7 @@ async def read_identity(http: EngineHttp) -> Identity:
         SourceError: When the server does not answer yet.
     """
     answer = await http.get("/props", timeout_s=HEALTH_TIMEOUT_S)
-    props = decode_object(http.require(answer, "props"))
+    props = http.require(answer, "props").json_object()
     build = props.get("build_info")
     version: Text = build if isinstance(build, str) else Missing("/props does not tell it")
     length: Figure = Missing("/props does not tell it")
@@ -316,7 +307,3 @@ async def read_identity(http: EngineHttp) -> Identity:
     except SourceError as error:
         return Identity(version, Missing(error.reason), length)
     return Identity(version, tuple(str(m["id"]) for m in models if "id" in m), length)
-
-
-COUNTED_AT_THE_END: frozenset[CounterName] = frozenset({"drafts", "draft_tokens", "accepted_tokens"})
-"""Counters that move only when a request ends."""

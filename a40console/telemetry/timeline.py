@@ -49,7 +49,7 @@ _SHORTEST_DECODE_S = 0.2
 
 
 class Timeline:
-    """Samples of all requests over the last seconds, ended ones included until they left the window."""
+    """Samples of all requests over the last seconds, ended ones until they left the window."""
 
     def __init__(self, *, horizon_s: float = 2 * RATE_WINDOW_S) -> None:
         self._times: deque[float] = deque()

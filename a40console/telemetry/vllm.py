@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from a40console.model.figures import Figure, Missing, Text
 from a40console.telemetry.aliases import WANTED, read_samples
-from a40console.telemetry.exposition import ExpositionError, parse_exposition
+from a40console.telemetry.exposition import (
+    ExpositionError,
+    Samples,
+    TruncatedError,
+    parse_exposition,
+)
 from a40console.telemetry.fetch import Answer, EngineHttp, SourceError
 from a40console.telemetry.reading import EngineReading
 
+SOURCE = "vllm.metrics"
 METRICS_TIMEOUT_S = 5.0
 HEALTH_TIMEOUT_S = 3.0
 
@@ -28,11 +33,10 @@ class Identity:
 
 
 class MetricsSource:
-    """Reads `/metrics` of vLLM or llama.cpp into readings."""
+    """Reads `/metrics` into readings."""
 
-    def __init__(self, http: EngineHttp, *, name: str) -> None:
+    def __init__(self, http: EngineHttp) -> None:
         self._http = http
-        self._name = name
         self._before: EngineReading | None = None
         self._shrunk_polls = 0
 
@@ -43,14 +47,8 @@ class MetricsSource:
             SourceError: When it failed or the body cannot be trusted; the reason says which.
         """
         answer = await self._http.get("/metrics", timeout_s=METRICS_TIMEOUT_S)
-        self._http.require(answer, "metrics")
-        try:
-            samples = parse_exposition(
-                answer.text, families=WANTED, content_type=answer.content_type
-            )
-        except ExpositionError as error:
-            raise SourceError(str(error), passing="cut" in str(error)) from error
-        reading = read_samples(samples, source=self._name, at_s=answer.at_s)
+        samples = samples_of(self._http.require(answer, "metrics"))
+        reading = read_samples(samples, source=SOURCE, at_s=answer.at_s)
         self._reject_shrunk(reading)
         self._before = reading
         return reading
@@ -72,6 +70,20 @@ class MetricsSource:
         raise SourceError(f"the metrics text is cut: {fewer} figures are gone", passing=True)
 
 
+def samples_of(answer: Answer) -> Samples:
+    """The engine's samples in a metrics answer.
+
+    Raises:
+        SourceError: When the body cannot be trusted; a cut one is passing.
+    """
+    try:
+        return parse_exposition(answer.text, families=WANTED, content_type=answer.content_type)
+    except TruncatedError as error:
+        raise SourceError(str(error), passing=True) from error
+    except ExpositionError as error:
+        raise SourceError(str(error)) from error
+
+
 async def read_health(http: EngineHttp) -> Answer:
     """The answer of `/health`, whatever its status.
 
@@ -88,7 +100,7 @@ async def read_models(http: EngineHttp) -> list[dict[str, Any]]:
         SourceError: When they cannot be read.
     """
     answer = await http.get("/v1/models", timeout_s=HEALTH_TIMEOUT_S)
-    data = decode_object(http.require(answer, "models")).get("data")
+    data = http.require(answer, "models").json_object().get("data")
     if not isinstance(data, list):
         raise SourceError("models: the answer lists none")
     return [model for model in data if isinstance(model, dict)]
@@ -118,20 +130,5 @@ async def _version(http: EngineHttp) -> Text:
     answer = await http.get("/version", timeout_s=HEALTH_TIMEOUT_S)
     if answer.status != 200:
         return Missing(f"/version answers HTTP {answer.status}")
-    version = decode_object(answer).get("version")
+    version = answer.json_object().get("version")
     return version if isinstance(version, str) else Missing("/version does not tell it")
-
-
-def decode_object(answer: Answer) -> dict[str, Any]:
-    """The JSON object of an answer.
-
-    Raises:
-        SourceError: When the body is none.
-    """
-    try:
-        value = json.loads(answer.text)
-    except ValueError as error:
-        raise SourceError(f"{answer.path} answers no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise SourceError(f"{answer.path} answers no JSON object")
-    return value

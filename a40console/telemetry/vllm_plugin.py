@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from a40console.model.request import EngineRow, Phase
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.reading import CounterName, EngineReading, GaugeName
-from a40console.telemetry.vllm import decode_object
 
 SOURCE = "vllm.plugin"
 PATH = "/a40console/v1/state"
@@ -57,12 +56,9 @@ class _Clocks:
 class PluginSource:
     """Reads the plugin's state; keeps where the list of finished requests goes on."""
 
-    def __init__(
-        self, http: EngineHttp, *, token: str | None, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, http: EngineHttp, *, token: str) -> None:
         self._http = http
         self._token = token
-        self._clock = clock
         self._boot: str | None = None
         self._since = 0
         self._shift_s = 0.0
@@ -97,7 +93,7 @@ class PluginSource:
             raise SourceError(f"the plugin refuses our token (HTTP {answer.status})")
         if answer.status == 404:
             raise SourceError("the plugin is not loaded in this engine (HTTP 404)")
-        state = decode_object(self._http.require(answer, "plugin"))
+        state = self._http.require(answer, "plugin").json_object()
         if state.get("version") != FORMAT_VERSION:
             raise SourceError(
                 f"the plugin speaks version {state.get('version')}, this console {FORMAT_VERSION}: "
@@ -155,7 +151,7 @@ def _numbers(values: Any) -> tuple[float, ...] | None:
 
 
 def _row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
-    arrived_s = clocks.monotonic_s(row["arrival_unix_s"])
+    arrived_s = clocks.monotonic_s(row.get("arrival_unix_s"))
     ttft_s = row.get("first_token_s")
     first_s = None if ttft_s is None or arrived_s is None else arrived_s + ttft_s
     external = row.get("external_id")
@@ -163,7 +159,7 @@ def _row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
         engine_id=str(row["id"]),
         external_id=None if external is None else str(external),
         slot=None,
-        phase=_PHASES[row["phase"]],
+        phase=_phase(row),
         prompt_tokens=row.get("prompt_tokens"),
         cached_tokens=row.get("cached_tokens"),
         generated_tokens=int(row["generated_tokens"]),
@@ -176,8 +172,13 @@ def _row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
     )
 
 
+def _phase(row: dict[str, Any]) -> Phase:
+    """The phase; where the plugin cannot tell, what its tokens say."""
+    unknown: Phase = "decode" if row["generated_tokens"] else "prefill"
+    return _PHASES.get(row["phase"] or "", unknown)
+
+
 def _ended_row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
-    # A finished row's phase tells nothing any more; some engines leave it out.
     live = _row({**row, "phase": "decode"}, clocks)
     ended_unix_s = float(row["ended_unix_s"])
     return replace(

@@ -71,7 +71,7 @@ class Change:
 
 
 class CounterRing:
-    """The readings of one source over the last minute; empties itself when the engine began again."""
+    """The readings of one source over the last minute; emptied when the engine began again."""
 
     def __init__(self, *, horizon_s: float = LONG_WINDOW_S + 10.0) -> None:
         self._readings: deque[EngineReading] = deque()
@@ -127,7 +127,7 @@ class CounterRing:
         )
 
     def change(self, window_s: float = LONG_WINDOW_S) -> Change | Missing:
-        """The last reading against the newest one that is at least the window older, or the oldest."""
+        """The last reading against the newest that is at least the window older, or the oldest."""
         if self.latest is None:
             return Missing("not read yet")
         if len(self._readings) < 2:

@@ -49,9 +49,7 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         if chosen is None:
             return
         arguments[command.argument] = chosen
-    if command.confirm and not await dialogs.confirm(
-        app, command, _consequences(app, arguments)
-    ):
+    if command.confirm and not await dialogs.confirm(app, command, _consequences(app, arguments)):
         return
     named = " ".join(arguments.values())
     app.say(command.title, f"Under way{': ' + named if named else ''}.")
@@ -62,9 +60,7 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
     app.say(command.title, _outcome(result))
 
 
-async def _finished(
-    app: ConsoleApp, command: Command, arguments: dict[str, str]
-) -> CommandResult:
+async def _finished(app: ConsoleApp, command: Command, arguments: dict[str, str]) -> CommandResult:
     client = await app.feed.client()
     result = await client.start(command.id, **arguments)
     while result.state == "running":

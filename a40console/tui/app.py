@@ -47,12 +47,12 @@ class ConsoleApp(App[None]):
 
     TITLE = "a40console"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+    HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (100, "-normal"),
         (160, "-wide"),
     ]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+    VERTICAL_BREAKPOINTS = [
         (0, "-tiny"),
         (18, "-short"),
         (46, "-tall"),
@@ -194,9 +194,7 @@ class ConsoleApp(App[None]):
 
     def action_command(self, command_id: str) -> None:
         """Perform a command of the table, whether by key, button, click or palette."""
-        self.run_worker(
-            perform(self, BY_ID[command_id]), group="commands", exit_on_error=False
-        )
+        self.run_worker(perform(self, BY_ID[command_id]), group="commands", exit_on_error=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: the table, and the theme."""

@@ -92,14 +92,11 @@ def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    for size, unit, smaller_size, smaller in (
-        (60, "m", 1, "s"),
-        (3600, "h", 60, "m"),
-        (86400, "d", 3600, "h"),
-    ):
-        if whole < size * (24 if unit == "h" else 60) or unit == "d":
-            break
-    return f"{whole // size} {unit} {whole % size // smaller_size} {smaller}"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} m"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
 def latency(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What the console remembers between snapshots, all of it bounded: speeds, sparks, marks, phases."""
+"""What the console remembers between snapshots, all bounded: speeds, sparks, marks, phases."""
 
 from __future__ import annotations
 
@@ -112,9 +112,7 @@ class Past:
             for session in snapshot.sessions:
                 self._track(f"{session.session} main")
         gone = [
-            key
-            for key, track in self.tracks.items()
-            if self.now_s - track.seen_s > _FORGET_AFTER_S
+            key for key, track in self.tracks.items() if self.now_s - track.seen_s > _FORGET_AFTER_S
         ]
         for key in gone:
             del self.tracks[key]

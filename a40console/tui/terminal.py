@@ -1,4 +1,4 @@
-"""What happens when the terminal goes away, stalls or is told to end: always out, always restored."""
+"""When the terminal goes away, stalls or is told to end: always out, always restored."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from textual.app import App
+from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
 WRITES_A_FRAME = 3
@@ -45,6 +46,11 @@ class PatientDriver(LinuxDriver):
         super().write(data)
 
 
+def _driver(app: App[Any]) -> Driver | None:
+    """The application's driver; Textual gives no public way to it."""
+    return app._driver  # noqa: SLF001
+
+
 def queued_writes(driver: object) -> int:
     """Writes that wait for the terminal; 0 where the driver has no queue."""
     queue = getattr(getattr(driver, "_writer_thread", None), "_queue", None)
@@ -53,12 +59,12 @@ def queued_writes(driver: object) -> int:
 
 def output_backlog(app: App[Any]) -> int:
     """Writes that wait for the application's terminal."""
-    return queued_writes(app._driver)
+    return queued_writes(_driver(app))
 
 
 def repaint_if_torn(app: App[Any]) -> None:
     """Paint everything again after output was dropped."""
-    driver = app._driver
+    driver = _driver(app)
     if isinstance(driver, PatientDriver) and driver.torn and not queued_writes(driver):
         driver.torn = False
         app.refresh(layout=True)
@@ -139,6 +145,8 @@ def terminal_gone(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, 0)
     try:
-        return any(state & (select.POLLHUP | select.POLLNVAL | select.POLLERR) for _, state in poll.poll(0))
+        return any(
+            state & (select.POLLHUP | select.POLLNVAL | select.POLLERR) for _, state in poll.poll(0)
+        )
     except OSError:
         return True

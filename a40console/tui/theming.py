@@ -89,5 +89,8 @@ def ink_defaults(theme: Theme) -> dict[str, str]:
 
 def _faint(generated: dict[str, str], share: float) -> str:
     """The foreground mixed into the background."""
-    background, foreground = Color.parse(generated["background"]), Color.parse(generated["foreground"])
+    background, foreground = (
+        Color.parse(generated["background"]),
+        Color.parse(generated["foreground"]),
+    )
     return background.blend(foreground, share).hex6

@@ -6,37 +6,18 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+from console_process import CONSOLE, STUB, Run, Service, wait_for_door
 
 from a40console.commands.running import lock_holder
 from a40console.paths import Paths, locate
-
-HERE = Path(__file__).parent
-CONSOLE = (sys.executable, "-P", "-m", "a40console")
-CONSOLE_WITH_STUB = (sys.executable, str(HERE / "console_with_stub.py"))
-STUB = (sys.executable, str(HERE / "service_stub.py"), "serve")
-
-
-class Run(Protocol):
-    """Runs the console."""
-
-    def __call__(
-        self,
-        *arguments: str | bytes,
-        command: tuple[str, ...] = CONSOLE,
-        stdin: bytes = b"",
-        environment: dict[str, str] | None = None,
-    ) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture
@@ -87,9 +68,7 @@ def console(environment: dict[str, str]) -> Run:
 
 
 @pytest.fixture
-def service(
-    paths: Paths, environment: dict[str, str]
-) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def service(paths: Paths, environment: dict[str, str]) -> Iterator[Service]:
     """Starts the stub with a script, and waits until it answers."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -106,19 +85,3 @@ def service(
         with suppress(ProcessLookupError):
             process.kill()
         process.wait()
-
-
-def wait_for_door(paths: Paths) -> None:
-    """Wait until something accepts connections on the control socket."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-            probe.connect(str(paths.control_socket))
-            return
-        time.sleep(0.05)
-    raise AssertionError("the stub did not start")
-
-
-def with_stub(environment: dict[str, str], **script: Any) -> dict[str, str]:
-    """The environment in which the console starts the stub with this script."""
-    return {**environment, "STUB_SCRIPT": json.dumps(script)}

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -77,7 +78,7 @@ class Script:
     running: int = 0
     slots: int = 0
     interval_s: float = 0.1
-    log: str = ""
+    log_file: str | None = None
     exit_code: int | None = None
     """End at once with it, after a line on stderr."""
 
@@ -338,12 +339,14 @@ class StubService:
         return JSONResponse(encode(ClientEnvironment(variables=variables)))
 
     async def _logs(self, request: Request) -> Response:
-        data = self._script.log.encode()
+        data = Path(self._script.log_file).read_bytes() if self._script.log_file else b""
         offset, limit = (int(request.query_params[name]) for name in ("offset", "limit"))
         begin = max(0, len(data) + offset) if offset < 0 else offset
         piece = data[begin : begin + min(limit, 1024 * 1024)]
         path = "/runs/output.log" if data else None
-        chunk = LogChunk(path=path, text=piece.decode(), next_offset=begin + len(piece))
+        chunk = LogChunk(
+            path=path, text=piece.decode(errors="replace"), next_offset=begin + len(piece)
+        )
         return JSONResponse(encode(chunk))
 
     async def _start(self, request: Request) -> Response:

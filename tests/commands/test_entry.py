@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import CONSOLE, Run
+from console_process import CONSOLE, Run, Service
 
 from a40console import __version__
 from a40console.errors import Exit
 from a40console.paths import Paths
-
-Service = Callable[..., subprocess.Popen[bytes]]
 
 COMMANDS = [
     *("serve", "stop", "status", "watch", "wait"),

@@ -303,7 +303,7 @@ async def test_parallel_choices_are_a_row_each(engine: Engine) -> None:
 
 async def test_a_stop_string_ends_a_row_where_the_client_does(engine: Engine) -> None:
     before = await engine.settled()
-    usage = await engine.chat("stopped", REPEATING, 80, stop=["dog"])
+    usage = await engine.chat("stopped", REPEATING, 80, stop=[" mat"])
     after = await engine.settled(before["sequence"])
     (row,) = after["finished"]
     assert row["finish_reason"] == "stop"

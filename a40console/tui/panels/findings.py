@@ -30,9 +30,7 @@ def first_finding(reading: Reading, size: Size) -> list[Line]:
     text = f"{clean(first.title)}"
     evidence = f"  {clean(first.evidence)}" if first.evidence else ""
     more = f"  +{len(findings) - 1} more" if len(findings) > 1 else ""
-    left = line(
-        " ", Span(f"{glyph} {first.code}  ", role), text, Span(evidence, Role.MUTED)
-    )
+    left = line(" ", Span(f"{glyph} {first.code}  ", role), text, Span(evidence, Role.MUTED))
     right = line(Span(more + "  " if more else "", Role.WARN), *_keys(reading, first))
     return [spread(left, right, size.width)]
 

@@ -69,9 +69,7 @@ def clock(reading: Reading, size: Size) -> list[Line]:
 def hints(reading: Reading, size: Size) -> list[Line]:
     """The keys that do something now, and always how to get help and how to leave."""
     last = flow([_hint(reading, command) for command in _LEAVING], size.width)
-    usable = [
-        _hint(reading, command) for command in _HINTED if why_not(command, reading) is None
-    ]
+    usable = [_hint(reading, command) for command in _HINTED if why_not(command, reading) is None]
     room = size.width - width_of(last) - 3
     first = flow([item for item in usable if item], room)
     return [line(" ", first, "  " if first else "", last)]
@@ -81,7 +79,10 @@ def _hint(reading: Reading, command: Command) -> Line:
     key = reading.keymap.hint(command.id)
     if not key:
         return line("")
-    return line(Span(key, Role.KEY, action(command)), Span(f" {short(command).lower()}", Role.MUTED, action(command)))
+    return line(
+        Span(key, Role.KEY, action(command)),
+        Span(f" {short(command).lower()}", Role.MUTED, action(command)),
+    )
 
 
 def heading(title: str, detail: str, width: int, role: Role = Role.LABEL) -> Line:

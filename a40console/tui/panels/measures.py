@@ -80,8 +80,9 @@ def _mode(info: SpeculationInfo) -> Line:
     method = clean(known(info.method, "")).replace("ngram", "n-gram")
     depth = shown(info.depth, fmt.count)
     drafts = (
-        "" if isinstance(info.drafts, Missing) else f"  {shown(info.drafts, fmt.count)} drafts"
-        f" in {fmt.duration(info.window_s)}"
+        ""
+        if isinstance(info.drafts, Missing)
+        else f"  {shown(info.drafts, fmt.count)} drafts in {fmt.duration(info.window_s)}"
     )
     return line(
         Span(f"{info.mode}", Role.STRONG), f" {method} {depth}, {control}", Span(drafts, Role.MUTED)
@@ -99,9 +100,7 @@ def _curve(info: SpeculationInfo, width: int) -> Line:
     )
     last = ratios[-1] if ratios else None
     tail = f"last {fmt.percent(last)}" if last is not None else ""
-    return flow(
-        [line(per_pass), line(Span(bars, Role.SERIES)), line(tail), _verdict(info)], width
-    )
+    return flow([line(per_pass), line(Span(bars, Role.SERIES)), line(tail), _verdict(info)], width)
 
 
 def _verdict(info: SpeculationInfo) -> Line:
@@ -224,7 +223,9 @@ def _memory(snapshot: Snapshot, width: int) -> Line:
         f"shm {shown(host.shm_used_bytes, fmt.gibibytes)}"
         f"/{shown(host.shm_total_bytes, fmt.gibibytes)}"
     )
-    return flow([line(ram), line(shm), line(f"disk {shown(host.disk_free_bytes, fmt.size)} free")], width)
+    return flow(
+        [line(ram), line(shm), line(f"disk {shown(host.disk_free_bytes, fmt.size)} free")], width
+    )
 
 
 def _gpu(gpu: Gpu, width: int) -> Line:
@@ -281,7 +282,9 @@ def _ttft(first: FirstToken | Missing) -> Line:
     parts: list[Span] = []
     for seconds in first.last:
         odd = middle > 0 and seconds > _OUTLIER * middle
-        parts.append(Span(f"{fmt.rate(seconds)}{'!' if odd else ''} ", Role.WARN if odd else Role.TEXT))
+        parts.append(
+            Span(f"{fmt.rate(seconds)}{'!' if odd else ''} ", Role.WARN if odd else Role.TEXT)
+        )
     last = line(*parts, "s") if parts else line(Span(DASH, Role.MUTED))
     p50 = Span(f"  p50 {shown(first.p50, fmt.latency)} of {first.count}", Role.MUTED)
     return line(last, p50, Span("" if first.origin == "gateway" else "  by the engine", Role.MUTED))
@@ -311,7 +314,9 @@ def _requests(snapshot: Snapshot, width: int) -> Line:
 
 
 def _count(word: str, figure: Figure) -> Line:
-    return line(Span(f"{word} {shown(figure, fmt.count)}", Role.WARN if number(figure) else Role.MUTED))
+    return line(
+        Span(f"{word} {shown(figure, fmt.count)}", Role.WARN if number(figure) else Role.MUTED)
+    )
 
 
 _COMPACT_LABEL = 6
@@ -330,9 +335,7 @@ def compact(reading: Reading, size: Size) -> list[Line]:
         ("TTFT", lambda: _compact_latency(snapshot, room)),
         ("box", lambda: _box(snapshot, room)),
     )
-    return [
-        labelled(f" {label}", draw(), width, _COMPACT_LABEL + 1) for label, draw in drawers
-    ]
+    return [labelled(f" {label}", draw(), width, _COMPACT_LABEL + 1) for label, draw in drawers]
 
 
 def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
@@ -374,7 +377,12 @@ def _box(snapshot: Snapshot, width: int) -> Line:
     )
     disk = line(f"disk {shown(host.disk_free_bytes, fmt.size)}")
     throttled = number(host.throttled_ms_per_s)
-    strain = line(Span(f"thr {shown(host.throttled_ms_per_s, fmt.count)} ms", Role.WARN if throttled else Role.MUTED))
+    strain = line(
+        Span(
+            f"thr {shown(host.throttled_ms_per_s, fmt.count)} ms",
+            Role.WARN if throttled else Role.MUTED,
+        )
+    )
     return flow([line(cpu), line(ram), gpu, disk, strain], width)
 
 

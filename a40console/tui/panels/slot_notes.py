@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from a40console.model.figures import Figure, Missing, is_estimate
+from a40console.model.figures import Missing
 from a40console.model.snapshot import RecentRequest, Session, Slot
 from a40console.tui.format import known
 from a40console.tui.ink import clean
@@ -16,7 +16,7 @@ _METHODS = {
 }
 
 
-def reasons(figures: Iterable[tuple[str, Figure | object]]) -> str:
+def reasons(figures: Iterable[tuple[str, object]]) -> str:
     """Why named figures are missing, those of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, figure in figures:
@@ -27,6 +27,7 @@ def reasons(figures: Iterable[tuple[str, Figure | object]]) -> str:
 
 def row_notes(row: Slot | Session | RecentRequest) -> str:
     """The row's identity, then the reasons of its dashes."""
+    named: tuple[tuple[str, object], ...]
     match row:
         case Slot():
             return _slot_notes(row)
@@ -45,7 +46,7 @@ def row_notes(row: Slot | Session | RecentRequest) -> str:
 
 
 def _slot_notes(slot: Slot) -> str:
-    named: tuple[tuple[str, Figure | object], ...] = (
+    named = (
         ("session", slot.session),
         ("client", slot.client),
         ("context", slot.prompt_tokens),
@@ -61,8 +62,7 @@ def _slot_notes(slot: Slot) -> str:
     )
     model = known(slot.model, "")
     who = f"slot {slot.slot}  {slot.request_id}  {model}  {_METHODS[slot.method]}"
-    guessed = any(is_estimate(figure) for _, figure in named if not isinstance(figure, str))  # type: ignore[arg-type]
-    return _joined(who + ("  ≈ estimated" if guessed and slot.method != "apportioned" else ""), reasons(named))
+    return _joined(who, reasons(named))
 
 
 def _joined(who: str, why: str) -> str:

@@ -126,7 +126,8 @@ def rows(reading: Reading) -> list[Row]:
     slots = () if isinstance(snapshot.slots, Missing) else snapshot.slots
     busy = {slot.session for slot in slots if not isinstance(slot.session, Missing)}
     waiting = [session for session in _sessions(snapshot) if session.session not in busy]
-    placed = sorted([*slots, *waiting], key=lambda row: (_is_idle(row), _place(row, reading.past)))
+    live: list[Slot | Session] = [*slots, *waiting]
+    placed = sorted(live, key=lambda row: (_is_idle(row), _place(row, reading.past)))
     return [*placed, *sorted(snapshot.recent, key=lambda done: done.ended_at, reverse=True)]
 
 
@@ -208,17 +209,13 @@ def _slot(slot: Slot, form: Layout, past: Past) -> Line:
             values["spark"] = _spark(slot, column.width, past)
         gap = column.gap if values["speed"] != DASH else " " * len(column.gap)
         parts.append(Span(gap, Role.MUTED))
-        parts.append(
-            Span(_cell(values[column.name], column), roles.get(column.name, Role.TEXT))
-        )
+        parts.append(Span(_cell(values[column.name], column), roles.get(column.name, Role.TEXT)))
     return line(*parts)
 
 
 def _progress(ratio: Figure, form: Layout) -> str:
     """The prefill's bar, in place of the columns that a prefill has no figures for."""
-    room = sum(
-        len(c.gap) + c.width for c in form.columns if c.name in {"speed", "pair", "spark"}
-    )
+    room = sum(len(c.gap) + c.width for c in form.columns if c.name in {"speed", "pair", "spark"})
     share = shown(ratio, fmt.percent)
     mark = "≈" if share.startswith(fmt.ESTIMATE) else " "
     width = min(20, room - 10)
@@ -230,9 +227,7 @@ def _spark(slot: Slot, width: int, past: Past) -> str:
     track = past.tracks.get(row_key(slot))
     if track is None:
         return ""
-    return spark(
-        buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width)
-    )
+    return spark(buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width))
 
 
 def _slot_values(slot: Slot, short: bool) -> dict[str, str]:
@@ -273,8 +268,10 @@ def _client_turn(session: Session, form: Layout) -> Line:
     """A session that waits for its client: the tool that runs there, and since when."""
     tool = "" if isinstance(session.tool, Missing) else f": {session.tool} running"
     text = f"client's turn{tool} {shown(session.phase_s, fmt.age)}"
-    hit = "" if isinstance(session.hit_ratio, Missing) else (
-        f"   {session.turns} turns, {shown(session.hit_ratio, fmt.percent)} reused"
+    hit = (
+        ""
+        if isinstance(session.hit_ratio, Missing)
+        else (f"   {session.turns} turns, {shown(session.hit_ratio, fmt.percent)} reused")
     )
     names = [column.name for column in form.columns]
     head: list[Span] = []

@@ -146,4 +146,3 @@ def passes(reading: Reading) -> Line:
         Span(" × ", Role.MUTED),
         f"{shown(throughput.sequences_per_pass, fmt.rate)} sequences",
     )
-

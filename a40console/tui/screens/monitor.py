@@ -1,4 +1,4 @@
-"""What every screen has: the verdict, the tabs and the clock above; the notes and the keys below."""
+"""What every screen has: verdict, tabs and clock above; notes and keys below."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class MonitorScreen(Screen[None]):
     """A screen of panels that are shown each reading."""
 
-    CSS_PATH = "monitor.tcss"
+    CSS_PATH: ClassVar[list[str]] = ["monitor.tcss"]
     VIEW: ClassVar[str] = ""
     """The id of the command that leads here."""
 
@@ -33,13 +33,13 @@ class MonitorScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """The frame with the screen's own body inside."""
-        yield Panel(verdict, id="verdict", fades=False)
+        yield Panel(verdict, dom_id="verdict", fades=False)
         with Horizontal(id="bar"):
-            yield Panel(frame.tabs(self.VIEW), id="tabs", fades=False)
-            yield Panel(frame.clock, id="clock", fades=False)
+            yield Panel(frame.tabs(self.VIEW), dom_id="tabs", fades=False)
+            yield Panel(frame.clock, dom_id="clock", fades=False)
         yield from self.compose_body()
-        yield Panel(self._status, id="status", fades=False)
-        yield Panel(frame.hints, id="hints", fades=False)
+        yield Panel(self._status, dom_id="status", fades=False)
+        yield Panel(frame.hints, dom_id="hints", fades=False)
 
     def compose_body(self) -> ComposeResult:
         """The screen's own panels."""

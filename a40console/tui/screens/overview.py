@@ -16,25 +16,23 @@ from a40console.tui.widgets.slot_table import SlotTable
 class OverviewScreen(MonitorScreen):
     """Requests, speed over time, and the instruments that explain it."""
 
-    CSS_PATH = "overview.tcss"
+    CSS_PATH = ["monitor.tcss", "overview.tcss"]
     VIEW = "view.overview"
     AUTO_FOCUS = "#slots"
 
     def compose_body(self) -> ComposeResult:
         """The table above; the chart and the instruments below, or their compact stand-in."""
-        yield SlotTable(id="slots")
-        yield Panel(speed_heading, id="speed-heading")
+        yield SlotTable(dom_id="slots")
+        yield Panel(speed_heading, dom_id="speed-heading")
         with Horizontal(id="below"):
             with Vertical(id="left"):
-                yield Panel(speed_chart, notes=panel_notes.speed_notes, id="chart")
-                yield Panel(
-                    measures.latencies, notes=panel_notes.latency_notes, id="latencies"
-                )
+                yield Panel(speed_chart, notes=panel_notes.speed_notes, dom_id="chart")
+                yield Panel(measures.latencies, notes=panel_notes.latency_notes, dom_id="latencies")
             with Vertical(id="right"):
                 yield Panel(
-                    measures.speculation, notes=panel_notes.speculation_notes, id="speculation"
+                    measures.speculation, notes=panel_notes.speculation_notes, dom_id="speculation"
                 )
-                yield Panel(measures.caches, notes=panel_notes.cache_notes, id="caches")
-                yield Panel(measures.machine, notes=panel_notes.machine_notes, id="machine")
-        yield Panel(measures.compact, notes=panel_notes.machine_notes, id="compact")
-        yield Panel(first_finding, id="finding")
+                yield Panel(measures.caches, notes=panel_notes.cache_notes, dom_id="caches")
+                yield Panel(measures.machine, notes=panel_notes.machine_notes, dom_id="machine")
+        yield Panel(measures.compact, notes=panel_notes.machine_notes, dom_id="compact")
+        yield Panel(first_finding, dom_id="finding")

@@ -11,7 +11,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from a40console.tui.ink import Line, Role, Span, cell_len, faded
+from a40console.tui.ink import Line, Role, Span, faded, width_of
 from a40console.tui.reading import Reading
 
 Draw = Callable[[Reading, Size], Sequence[Line]]
@@ -31,8 +31,8 @@ class Lines(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{role}" for role in Role}
     ALLOW_SELECT = False
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, dom_id: str | None = None) -> None:
+        super().__init__(id=dom_id)
         self._lines: list[Line] = []
         self._strips: dict[int, Strip] = {}
         self._styles: dict[Role, Style] = {}
@@ -76,7 +76,7 @@ class Lines(Widget):
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as the widest line."""
-        return max((sum(cell_len(s.text) for s in row) for row in self._lines), default=0)
+        return max(map(width_of, self._lines), default=0)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """One row a line."""
@@ -111,11 +111,10 @@ class Panel(Lines):
         draw: Draw,
         *,
         notes: Notes | None = None,
-        id: str | None = None,
-        classes: str | None = None,
+        dom_id: str | None = None,
         fades: bool = True,
     ) -> None:
-        super().__init__(id=id, classes=classes)
+        super().__init__(dom_id=dom_id)
         self._draw = draw
         self._notes = notes
         self._fades = fades

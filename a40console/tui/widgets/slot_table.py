@@ -33,8 +33,8 @@ class SlotTable(Panel):
     class CursorMoved(Message):
         """The cursor is on another row."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(lambda reading, size: [], notes=self._row_notes, id=id)
+    def __init__(self, *, dom_id: str | None = None) -> None:
+        super().__init__(lambda reading, size: [], notes=self._row_notes, dom_id=dom_id)
         self._key = ""
         self._cursor = 0
         self._top = 0

@@ -1,0 +1,220 @@
+"""`a40console profiles`: what can be run here, as it would be run. Works without a service."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import click
+
+from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.output import note, print_json, print_rich, printable
+from a40console.commands.toml_place import line_of
+from a40console.engines import command as launch
+from a40console.engines.capability import check as check_capability
+from a40console.engines.capability import find_executable
+from a40console.errors import CheckFailedError, RefusedError
+from a40console.model.control import ProfileSummary
+from a40console.model.profile import ModelFile, Profile, Speculation
+from a40console.paths import Paths
+from a40console.profiles.loader import ProfileSet, load_profiles, parse_profile
+from a40console.telemetry.cgroup import Cgroups
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+HIDDEN = "(set)"
+SHOWN_APART = ("name", "title", "known_issues")
+
+
+@click.group()
+def command() -> None:
+    """List, show and check engine profiles. Works without a service."""
+
+
+@command.command("list")
+@json_option
+@click.pass_obj
+def list_profiles(invocation: Invocation, *, as_json: bool) -> None:
+    """Every profile, shipped and your own, and whether this machine can run it."""
+    found = load_profiles(invocation.paths.profiles)
+    summaries = [_summary(profile, found) for _, profile in sorted(found.profiles.items())]
+    if as_json:
+        failures = [{"file": str(file), "reason": why} for file, why in found.failures.items()]
+        print_json({"profiles": summaries, "failures": failures})
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for name in ("profile", "kind", "what it is", "runs here", "from"):
+        table.add_column(name, overflow="fold")
+    for entry in summaries:
+        ready = "yes" if entry.ready else f"no: {entry.why_not}"
+        cells = (entry.name, entry.kind, entry.title or entry.model, ready, entry.origin)
+        table.add_row(*map(printable, cells))
+    print_rich(invocation, table)
+    for why in found.failures.values():
+        note(why)
+
+
+@command.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
+    """Settings, known issues and the full command line of profile NAME."""
+    found = load_profiles(invocation.paths.profiles)
+    profile = found.find(name)
+    argv = _argv(profile, invocation.paths)
+    shown = _without_secrets(profile)
+    summary = _summary(profile, found)
+    if as_json:
+        print_json(
+            {
+                "profile": shown,
+                "origin": summary.origin,
+                "ready": summary.ready,
+                "why_not": summary.why_not,
+                "argv": argv,
+                "shell": launch.printable(argv),
+            }
+        )
+        return
+    for line in _described(shown, summary):
+        click.echo(printable(line))
+    click.echo(f"\n{printable(launch.printable(argv))}")
+
+
+@command.command()
+@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+@json_option
+@click.pass_obj
+def check(invocation: Invocation, *, file: Path | None, as_json: bool) -> None:
+    """Check FILE, or every profile: exit code 6 and file, line and key of what is wrong."""
+    paths = invocation.paths
+    faults, checked = _check_file(file, paths) if file else _check_all(paths)
+    if faults:
+        raise CheckFailedError(
+            "A profile is wrong" if len(faults) == 1 else f"{len(faults)} profiles are wrong",
+            evidence="\n".join(faults),
+            remedy="Mend the file; what a setting means: a40console profiles show NAME",
+        )
+    if as_json:
+        print_json({"checked": checked})
+    else:
+        click.echo(printable(f"Nothing is wrong with {', '.join(checked)}"))
+
+
+def _check_all(paths: Paths) -> tuple[list[str], list[str]]:
+    """What is wrong with the profiles, and the names of those that can be read."""
+    found = load_profiles(paths.profiles)
+    faults = [_placed(file, why) for file, why in found.failures.items()]
+    for name, profile in found.profiles.items():
+        if (why := _refusal(profile, paths)) is not None:
+            faults.append(f"{found.origins[name]}: {why}")
+    return faults, sorted(found.profiles)
+
+
+def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[str]]:
+    try:
+        profile = parse_profile(file.read_text(encoding="utf-8"), file.stem)
+    except (OSError, ValueError) as error:
+        return [_placed(file, f"{file}: {error}")], []
+    why = _refusal(profile, paths)
+    return [] if why is None else [f"{file}: {why}"], [profile.name]
+
+
+def _refusal(profile: Profile, paths: Paths) -> str | None:
+    """Why the profile would not be started, as far as its settings go."""
+    try:
+        _argv(profile, paths)
+    except RefusedError as error:
+        return f"{error.message}: {error.evidence}"
+    return None
+
+
+def _placed(file: Path, why: str) -> str:
+    """The fault with the line of its key, where the message names one but no line."""
+    fault = why.removeprefix(f"{file}: ")
+    key = re.match(r"[\w.-]+", fault)
+    if key is None or "at line" in fault:
+        return why
+    try:
+        line = line_of(file.read_text(encoding="utf-8"), key[0].rstrip("."))
+    except (OSError, UnicodeDecodeError):
+        line = None
+    return why if line is None else f"{file}:{line}: {fault}"
+
+
+def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:
+    """What a start would run; its socket has a fresh name each time."""
+    vcpu = Cgroups().cpu_limit().quota_vcpu
+    site = launch.Site(
+        python=sys.executable,
+        embedded_script=Path(launch.__file__).with_name("embedded.py"),
+        model_path=paths.models / Path(profile.file.file).name if profile.file else None,
+        socket_path=paths.engine_socket(profile.name),
+        port=profile.port or 8000,
+        threads=max(1, int(vcpu)),
+        executable=find_executable(_program(profile), os.environ),
+    )
+    return launch.plan(profile, site).argv
+
+
+def _program(profile: Profile) -> str:
+    return profile.executable or ("vllm" if profile.kind == "vllm" else sys.executable)
+
+
+def _summary(profile: Profile, found: ProfileSet) -> ProfileSummary:
+    asked = profile.speculation
+    capability = check_capability(profile, os.environ)
+    state = "on" if asked and asked.enabled else "off"
+    return ProfileSummary(
+        name=profile.name,
+        title=profile.title,
+        kind=profile.kind,
+        model=profile.model,
+        origin=found.origins[profile.name],
+        speculation=f"{asked.method} {asked.tokens}, {state}" if asked else None,
+        usd_per_hour=None if profile.usd_per_hour is None else float(profile.usd_per_hour),
+        ready=capability.ready,
+        why_not=capability.why_not,
+    )
+
+
+def _without_secrets(profile: Profile) -> Profile:
+    environment = {
+        name: HIDDEN if _SECRET_NAME.search(name) else value
+        for name, value in profile.environment.items()
+    }
+    return replace(profile, environment=environment)
+
+
+def _described(profile: Profile, summary: ProfileSummary) -> Iterator[str]:
+    """The profile in lines: what is set, what this machine says to it, what is known."""
+    yield f"{profile.name}   {profile.title}   ({summary.origin})"
+    yield "runs here" if summary.ready else f"does not run here: {summary.why_not}"
+    yield ""
+    for item in fields(profile):
+        value = getattr(profile, item.name)
+        if item.name not in SHOWN_APART and value not in (None, (), {}):
+            yield f"{item.name:<24}{_value(value)}"
+    for issue in profile.known_issues:
+        yield f"known issue             {issue.setting}: {issue.reason}"
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case tuple():
+            return " ".join(map(str, value))
+        case dict():
+            return "  ".join(f"{name}={_value(item)}" for name, item in value.items())
+        case Speculation() | ModelFile():
+            return _value({key: item for key, item in asdict(value).items() if item is not None})
+        case _:
+            return str(value)

@@ -1,0 +1,46 @@
+"""Why an engine of ours ended: its exit record and its last lines, put to the diagnosis."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from a40console.engines.diagnosis import Ending, diagnose
+from a40console.engines.logs import last_lines
+from a40console.engines.process import EngineProcess
+from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT, EngineExit
+from a40console.model.engine import EngineEnd
+from a40console.model.figures import Missing
+from a40console.operations.status import EngineStatus
+from a40console.operations.watch import Explanation
+
+DIAGNOSED_LINES = 400
+
+
+def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Explanation:
+    """The cause of an end that nobody of us asked for, with its evidence and what to do."""
+    exit_ = process.exit() or UNSEEN_EXIT
+    run = status.run
+    if run is None:
+        return Explanation(end=end_of(exit_, exit_.cause), evidence="", remedy="")
+    diagnosis = diagnose(
+        Ending(
+            profile=run.profile,
+            exit=exit_,
+            lines=last_lines(process.run_dir / OUTPUT_FILE, DIAGNOSED_LINES),
+            phase=status.phase or "ready",
+            after_s=now_s - process.identity.started_monotonic_s,
+        )
+    )
+    return Explanation(
+        end=end_of(exit_, diagnosis.cause), evidence=diagnosis.evidence, remedy=diagnosis.remedy
+    )
+
+
+def end_of(exit_: EngineExit, cause: str) -> EngineEnd:
+    """The end as a snapshot shows it."""
+    return EngineEnd(
+        code=Missing("a signal ended it") if exit_.code is None else exit_.code,
+        signal=exit_.signal or Missing("it ended by itself"),
+        cause=cause,
+        at=exit_.ended_at or datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )

@@ -1,0 +1,337 @@
+"""The join: engine rows, gateway rows and counters into the slots and finished requests shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from a40console.model.figures import Estimated, Figure, Missing, Text, combine, measured, number
+from a40console.model.request import EngineRow, GatewayRow, Method, Phase
+from a40console.model.snapshot import RecentRequest, Slot
+from a40console.telemetry.matching import Pair, our_id
+from a40console.telemetry.timeline import Share
+
+RECENT_REQUESTS = 20
+
+_NOT_OURS = Missing("not sent through the gateway")
+_NO_SESSIONS = Missing("sessions are not followed")
+_NOT_DECODING: Mapping[Phase, Missing] = {
+    "held": Missing("held at the gateway"),
+    "queued": Missing("queued in the engine"),
+    "prefill": Missing("in prefill"),
+    "idle": Missing("idle"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """How fast a live request is, and where that comes from."""
+
+    tokens_per_s: Figure
+    window_tokens_per_s: Figure
+    passes_per_s: Figure
+    tokens_per_pass: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a slot needs besides its rows."""
+
+    now_s: float
+    engine: Literal["vLLM", "llama.cpp"]
+    passes_per_s: Figure
+    """The engine's, for slots whose own passes are not counted."""
+
+    queued_ids: frozenset[str]
+    """Gateway requests that the engine has not begun, as far as its gauges tell."""
+
+    assigned: Mapping[str, float]
+    """Tokens apportioned to gateway requests."""
+
+
+class Seats:
+    """Numbers for requests that keep their place on the screen while they live."""
+
+    def __init__(self) -> None:
+        self._seats: dict[str, int] = {}
+
+    def assign(self, keys: Sequence[str], *, taken: Mapping[str, int]) -> dict[str, int]:
+        """A number for each key: the engine's own slot where it has one, else the lowest free."""
+        used = set(taken.values())
+        seats = dict(taken)
+        for key in keys:
+            kept = self._seats.get(key)
+            if key not in seats and kept is not None and kept not in used:
+                seats[key] = kept
+                used.add(kept)
+        lowest = 0
+        for key in keys:
+            if key in seats:
+                continue
+            while lowest in used:
+                lowest += 1
+            seats[key] = lowest
+            used.add(lowest)
+        self._seats = seats
+        return seats
+
+
+def phase_of(pair: Pair, context: Context) -> Phase:
+    """Where the request is; the engine's word counts before the gateway's."""
+    if pair.engine is not None:
+        return pair.engine.phase
+    gateway = pair.gateway
+    if gateway is None or gateway.sent_at_s is None:
+        return "held"
+    if gateway.first_token_at_s is not None or context.assigned.get(gateway.request_id):
+        return "decode"
+    return "queued" if gateway.request_id in context.queued_ids else "prefill"
+
+
+def first_token_at_s(pair: Pair) -> float | None:
+    """When decoding began: the engine's own instant, else the gateway's."""
+    if pair.engine is not None and pair.engine.first_token_at_s is not None:
+        return pair.engine.first_token_at_s
+    return None if pair.gateway is None else pair.gateway.first_token_at_s
+
+
+def speed(
+    share: Share | None, *, phase: Phase, rough: bool, engine_passes: Figure, window_s: float
+) -> Speed:
+    """The speeds of one request; its pass/s times its tok/pass is its tok/s.
+
+    Args:
+        share: What it emitted in the window; None where no reading has it yet.
+        phase: Where it is: outside decode there is no speed, which is not 0.
+        rough: Whether its tokens are an estimate.
+        engine_passes: The engine's passes a second, taken where its own are not counted.
+        window_s: How much of the window the readings cover.
+    """
+    # A request that no reading has yet had emitted nothing by the last one: a count, not a guess.
+    window: Figure = 0.0 if window_s > 0 else Missing("one reading so far")
+    if share is not None:
+        window = _mark(share.window_rate, rough=rough)
+    rate = None if share is None else share.decode_rate
+    if phase != "decode" or share is None or rate is None:
+        why = _NOT_DECODING.get(phase, Missing("just began"))
+        return Speed(
+            tokens_per_s=why, window_tokens_per_s=window, passes_per_s=why, tokens_per_pass=why
+        )
+    tokens = _mark(rate, rough=rough)
+    passes = _passes(share, engine_passes, rough=rough)
+    return Speed(
+        tokens_per_s=tokens,
+        window_tokens_per_s=window,
+        passes_per_s=passes,
+        tokens_per_pass=combine(
+            lambda a, b: a / b if b else None, tokens, passes, reason="no pass in the window"
+        ),
+    )
+
+
+def _passes(share: Share, engine_passes: Figure, *, rough: bool) -> Figure:
+    if share.decode_passes is not None:
+        return _mark(share.decode_passes / share.decode_s, rough=rough)
+    known = number(engine_passes)
+    return engine_passes if known is None else Estimated(known)
+
+
+def _mark(value: float, *, rough: bool) -> Figure:
+    return Estimated(value) if rough else value
+
+
+def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot:
+    """One live request as the console shows it."""
+    engine, gateway = pair.engine, pair.gateway
+    phase = phase_of(pair, context)
+    return Slot(
+        slot=seat,
+        request_id=_request_id(pair),
+        session=_text(gateway, "session", "the client names no session"),
+        agent=_text(gateway, "agent", "the client names no agent"),
+        client=_text(gateway, "client", "the client does not name itself"),
+        model=_text(gateway, "model", "the request names no model"),
+        direct=gateway is None,
+        phase=phase,
+        prompt_tokens=_prompt_tokens(pair, phase),
+        cached_tokens=_cached_tokens(pair),
+        reread_tokens=_NO_SESSIONS,
+        generated_tokens=_generated(pair, phase, context),
+        max_tokens=measured(_either(engine, gateway, "max_tokens"), "no limit was asked for"),
+        prefill_ratio=_prefill_ratio(engine, phase, context),
+        tokens_per_s=shown.tokens_per_s,
+        passes_per_s=shown.passes_per_s,
+        tokens_per_pass=shown.tokens_per_pass,
+        window_tokens_per_s=shown.window_tokens_per_s,
+        ttft_s=_ttft(pair),
+        age_s=_age(pair, context.now_s),
+        method=_method(pair),
+    )
+
+
+def direct_rest(rate: float, *, seat: int, engine_passes: Figure) -> Slot:
+    """What the engine generates beyond all known requests, as one row: only its rate is known."""
+    unknown = Missing("only its rate is known")
+    passes = number(engine_passes)
+    return Slot(
+        slot=seat,
+        request_id="direct",
+        session=_NOT_OURS,
+        agent=_NOT_OURS,
+        client=_NOT_OURS,
+        model=_NOT_OURS,
+        direct=True,
+        phase="decode",
+        prompt_tokens=unknown,
+        cached_tokens=unknown,
+        reread_tokens=_NO_SESSIONS,
+        generated_tokens=unknown,
+        max_tokens=unknown,
+        prefill_ratio=unknown,
+        tokens_per_s=Estimated(rate),
+        passes_per_s=unknown if passes is None else Estimated(passes),
+        tokens_per_pass=Estimated(rate / passes) if passes else unknown,
+        window_tokens_per_s=Estimated(rate),
+        ttft_s=unknown,
+        age_s=unknown,
+        method="apportioned",
+    )
+
+
+def _request_id(pair: Pair) -> str:
+    if pair.gateway is not None:
+        return pair.key
+    return "" if pair.engine is None else pair.engine.external_id or pair.engine.engine_id
+
+
+def _text(gateway: GatewayRow | None, name: str, reason: str) -> Text:
+    if gateway is None:
+        return _NOT_OURS
+    value: str | None = getattr(gateway, name)
+    return Missing(reason) if value is None else value
+
+
+def _either(engine: EngineRow | None, gateway: GatewayRow | None, name: str) -> int | None:
+    """A count from the engine, else from the gateway."""
+    for row in (engine, gateway):
+        value: int | None = None if row is None else getattr(row, name)
+        if value is not None:
+            return value
+    return None
+
+
+def _prompt_tokens(pair: Pair, phase: Phase) -> Figure:
+    reason = "known with the first token" if phase != "decode" else "the engine did not tell"
+    return measured(_either(pair.engine, pair.gateway, "prompt_tokens"), reason)
+
+
+def _cached_tokens(pair: Pair) -> Figure:
+    return measured(_either(pair.engine, pair.gateway, "cached_tokens"), "the engine did not tell")
+
+
+def _generated(pair: Pair, phase: Phase, context: Context) -> Figure:
+    engine, gateway = pair.engine, pair.gateway
+    if pair.metered and gateway is not None:
+        return gateway.generated_tokens or 0
+    if engine is not None:
+        return _mark(engine.generated_tokens, rough=pair.rough)
+    assigned = None if gateway is None else context.assigned.get(gateway.request_id)
+    if assigned is not None:
+        return Estimated(round(assigned))
+    if phase in ("held", "queued"):
+        return 0
+    return Missing("nothing delivered yet" if phase == "prefill" else "no counter to share yet")
+
+
+def _prefill_ratio(engine: EngineRow | None, phase: Phase, context: Context) -> Figure:
+    if phase != "prefill":
+        return Missing("not in prefill")
+    known = None if engine is None else engine.prefill_ratio
+    return measured(known, f"{context.engine} does not report it")
+
+
+def _ttft(pair: Pair) -> Figure:
+    """At the gateway from request to first content; of a direct request the engine's own."""
+    gateway = pair.gateway
+    if gateway is not None:
+        if gateway.first_token_at_s is None:
+            return Missing("no token yet")
+        return gateway.first_token_at_s - gateway.received_at_s
+    known = None if pair.engine is None else pair.engine.ttft_s
+    return measured(known, "no token yet, or not told")
+
+
+def _age(pair: Pair, now_s: float) -> Figure:
+    if pair.gateway is not None:
+        return max(0.0, now_s - pair.gateway.received_at_s)
+    since_s = None if pair.engine is None else pair.engine.arrived_at_s
+    return Missing("the engine does not tell") if since_s is None else max(0.0, now_s - since_s)
+
+
+def _method(pair: Pair) -> Method:
+    if pair.gateway is not None and (pair.engine is None or pair.metered):
+        return pair.gateway.method
+    return "engine"
+
+
+def recent_requests(
+    gateway_rows: Iterable[GatewayRow],
+    engine_rows: Iterable[EngineRow],
+    *,
+    skip: frozenset[str] = frozenset(),
+) -> tuple[RecentRequest, ...]:
+    """The last finished requests, newest first: the gateway's, and direct ones of the engine.
+
+    Args:
+        gateway_rows: Finished at the gateway.
+        engine_rows: Finished in the engine; those with our id give their counts to the gateway's.
+        skip: Engine ids that belong to gateway rows by another join.
+    """
+    ended = [row for row in engine_rows if row.ended_at is not None]
+    by_id = {our_id(row.external_id): row for row in ended}
+    listed: list[tuple[str, RecentRequest]] = []
+    ours = set()
+    for gateway in gateway_rows:
+        ours.add(gateway.request_id)
+        if gateway.ended_at is not None:
+            request = _recent(by_id.get(gateway.request_id), gateway)
+            listed.append((gateway.ended_at, request))
+    listed += [
+        (row.ended_at or "", _recent(row, None))
+        for row in ended
+        if our_id(row.external_id) not in ours and row.engine_id not in skip
+    ]
+    listed.sort(key=lambda entry: entry[0], reverse=True)
+    return tuple(request for _, request in listed[:RECENT_REQUESTS])
+
+
+def _recent(engine: EngineRow | None, gateway: GatewayRow | None) -> RecentRequest:
+    pair = Pair(engine, gateway)
+    tokens = None if engine is None else engine.generated_tokens
+    reason = None if engine is None else engine.finish_reason
+    ended_at = None if engine is None else engine.ended_at
+    if gateway is not None:
+        # What the client was told counts before what the engine counted.
+        tokens = tokens if gateway.generated_tokens is None else gateway.generated_tokens
+        reason = gateway.finish_reason or reason
+        ended_at = gateway.ended_at or ended_at
+    return RecentRequest(
+        request_id=_request_id(pair),
+        session=_text(gateway, "session", "the client names no session"),
+        finish_reason=Missing("the engine does not tell") if reason is None else reason,
+        generated_tokens=measured(tokens, "the engine did not tell"),
+        tokens_per_s=_finished_speed(tokens or 0, pair),
+        ttft_s=_ttft(pair),
+        ended_at=ended_at or "",
+    )
+
+
+def _finished_speed(tokens: int, pair: Pair) -> Figure:
+    """Tokens after the first, by the time from the first to the last."""
+    for row in (pair.engine, pair.gateway):
+        first_s = None if row is None else row.first_token_at_s
+        last_s = None if row is None else row.last_token_at_s
+        if first_s is not None and last_s is not None and last_s > first_s and tokens > 1:
+            return (tokens - 1) / (last_s - first_s)
+    return Missing("fewer than two tokens, or their times are not known")

@@ -1,0 +1,129 @@
+"""What the dialogs ask and say, made from the table, the reading and the service's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from a40console.model.command import Command
+from a40console.model.control import ClientEnvironment, CommandResult, ProfileSummary
+from a40console.model.event import Event
+from a40console.model.figures import Missing, number
+from a40console.tui import format as fmt
+from a40console.tui.availability import LIVING
+from a40console.tui.format import shown
+from a40console.tui.panels import texts
+from a40console.tui.screens.dialog import Choice, ConfirmDialog, PickDialog, TextDialog
+from a40console.tui.screens.environment import EnvironmentDialog
+
+if TYPE_CHECKING:
+    from a40console.tui.app import ConsoleApp
+
+
+async def confirm(app: ConsoleApp, command: Command, consequences: Sequence[str]) -> bool:
+    """Whether the operator says yes to the command's question."""
+    dialog = ConfirmDialog(command.title, command.confirm, consequences)
+    answer = await app.push_screen_wait(dialog)
+    return bool(answer)
+
+
+async def choose_argument(app: ConsoleApp, command: Command) -> str | None:
+    """The command's one argument; None where the operator thought better of it."""
+    choices = await _choices(app, command)
+    if len(choices) == 1 and command.argument == "mode":
+        return choices[0].value
+    return await app.push_screen_wait(PickDialog(command.title, choices))
+
+
+async def _choices(app: ConsoleApp, command: Command) -> list[Choice]:
+    match command.argument:
+        case "profile":
+            client = await app.feed.client()
+            current = app.reading.snapshot.engine
+            serving = current.profile if current.state in LIVING else None
+            return [_profile(p, serving) for p in await client.profiles()]
+        case "mode":
+            return _modes(app)
+        case _:
+            return [
+                Choice(value="no", title="Only the service", detail="The engine keeps running."),
+                Choice(value="yes", title="The engine too", detail="Running requests are cut."),
+            ]
+
+
+def _profile(profile: ProfileSummary, serving: object) -> Choice:
+    facts = [profile.kind, profile.model]
+    if profile.speculation:
+        facts.append(f"speculation {profile.speculation}")
+    if profile.usd_per_hour is not None:
+        facts.append(f"{fmt.dollars(profile.usd_per_hour)}/h")
+    if profile.origin != "shipped":
+        facts.append(profile.origin)
+    title = profile.name + (f"  {profile.title}" if profile.title else "")
+    refused = "" if profile.ready else profile.why_not or "this machine lacks what it needs"
+    if profile.name == serving:
+        title += "  (running)"
+    return Choice(value=profile.name, title=title, detail=" · ".join(facts), refused=refused)
+
+
+def _modes(app: ConsoleApp) -> list[Choice]:
+    """The other mode where the present one is known, else both."""
+    mode = app.reading.snapshot.speculation.mode
+    on = Choice(value="on", title="On", detail="Draft tokens ahead and verify them.")
+    off = Choice(value="off", title="Off", detail="One token a pass and sequence.")
+    if isinstance(mode, Missing):
+        return [on, off]
+    return [on] if mode == "off" else [off]
+
+
+def show_answer(app: ConsoleApp, command: Command, result: CommandResult) -> None:
+    """The answer to the test request, and what it took."""
+    app.push_screen(TextDialog(command.title, lambda width: texts.answer(result, width)))
+
+
+def show_events(app: ConsoleApp, command: Command, events: Sequence[Event]) -> None:
+    """The journal, newest first."""
+    app.push_screen(TextDialog(command.title, lambda width: texts.journal(events, width)))
+
+
+def show_explanation(app: ConsoleApp, command: Command) -> None:
+    """Why it is as fast as it is, and everything that was found wrong."""
+    snapshot = app.reading.snapshot
+    app.push_screen(TextDialog(command.title, lambda width: texts.explanation(snapshot, width)))
+
+
+def show_help(app: ConsoleApp, command: Command) -> None:
+    """Keys, commands and what each figure means."""
+    keys = app.keys
+    app.push_screen(TextDialog(command.title, lambda width: texts.manual(keys, width)))
+
+
+def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvironment) -> None:
+    """The client's environment, its token covered until it is asked for."""
+    app.push_screen(EnvironmentDialog(command.title, environment.variables))
+
+
+async def leave(app: ConsoleApp, command: Command) -> bool:
+    """Whether the operator really leaves, once told what keeps running and what it costs."""
+    dialog = ConfirmDialog("Leave the console", "Leave? Only this screen closes.", _remains(app))
+    answer = await app.push_screen_wait(dialog)
+    return bool(answer)
+
+
+def _remains(app: ConsoleApp) -> list[str]:
+    reading = app.reading
+    engine = reading.snapshot.engine
+    if reading.link.state != "live":
+        return ["No service answers, so nothing is known of what keeps running."]
+    if engine.state not in LIVING:
+        return ["The service keeps running; there is no engine."]
+    running = number(reading.snapshot.requests.running)
+    busy = f" with {fmt.plural(running, 'request')}" if running else ""
+    cost = reading.snapshot.cost.usd_per_hour
+    costs = (
+        f"Its cost is not known: {cost.reason}."
+        if isinstance(cost, Missing)
+        else f"It costs {shown(cost, fmt.dollars)} an hour until it is stopped."
+    )
+    name = "" if isinstance(engine.profile, Missing) else f" {engine.profile}"
+    return [f"The service and the engine{name} keep running{busy}.", costs]

@@ -1,0 +1,72 @@
+"""The engine: identity, phases, settings asked and in force, its end, its sources; and buttons."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Button
+
+from a40console.model.command import BY_ID
+from a40console.tui.availability import why_not
+from a40console.tui.keymap import short
+from a40console.tui.panels.engine import engine_facts
+from a40console.tui.panels.findings import first_finding
+from a40console.tui.reading import Reading
+from a40console.tui.screens.monitor import MonitorScreen
+from a40console.tui.widgets.lines import Panel
+
+BUTTONS = (
+    "engine.start",
+    "engine.stop",
+    "engine.restart",
+    "engine.switch",
+    "engine.speculation",
+    "request.test",
+    "client.env",
+    "engine.clean",
+)
+
+
+class EngineScreen(MonitorScreen):
+    """Everything about the one engine, and what can be done with it."""
+
+    CSS_PATH = ["monitor.tcss", "engine.tcss"]
+    VIEW = "view.engine"
+    AUTO_FOCUS = "#scroll"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "app.focus_previous", "Button before", show=False),
+        Binding("right", "app.focus_next", "Next button", show=False),
+    ]
+
+    def compose_body(self) -> ComposeResult:
+        """The buttons, the facts, the first finding."""
+        with Horizontal(id="buttons"):
+            for command_id in BUTTONS:
+                yield Button(self._caption(command_id), name=command_id, compact=True)
+        with VerticalScroll(id="scroll"):
+            yield Panel(engine_facts, dom_id="facts")
+        yield Panel(first_finding, dom_id="finding")
+
+    def _caption(self, command_id: str) -> str:
+        key = self.app.keys.hint(command_id)
+        word = short(BY_ID[command_id])
+        return f"{key} {word}" if key else word
+
+    def show(self, reading: Reading) -> None:
+        """Draw the facts, and grey the buttons that would do nothing."""
+        super().show(reading)
+        for button in self.query(Button):
+            reason = why_not(BY_ID[button.name or ""], reading)
+            if button.disabled is not (reason is not None):
+                button.disabled = reason is not None
+            help_text = BY_ID[button.name or ""].help
+            button.tooltip = f"{help_text} Not now: {reason}." if reason else help_text
+
+    @on(Button.Pressed)
+    def _press(self, event: Button.Pressed) -> None:
+        self.app.action_command(event.button.name or "")

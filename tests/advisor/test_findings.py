@@ -1,0 +1,304 @@
+"""Each finding appears with its evidence and its command, and is silent on a healthy engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from a40console.advisor.advice import FindingClock, advise
+from a40console.advisor.evidence import Evidence, ProgressClock, Survivor
+from a40console.advisor.findings import GPU_SOURCE, findings
+from a40console.advisor.hang import is_hung
+from a40console.model.command import BY_ID
+from a40console.model.engine import EngineState
+from a40console.model.event import Finding
+from a40console.model.figures import Estimated, Missing
+from a40console.model.snapshot import Difference, Slot, Snapshot, SourceStatus
+from a40console.telemetry.gpu_figures import THROTTLE_REASONS
+from a40console.telemetry.nvml import GpuSampler
+
+Scene = Callable[..., Snapshot]
+MakeSlot = Callable[..., Slot]
+
+HUNG = Evidence(generation_flat_s=45.0, steps_flat_s=45.0, health_status=200)
+LEFT = (Survivor(901, "VLLM::EngineCore"), Survivor(902, "VLLM::Worker"))
+GONE = Missing("not known in this test")
+
+
+def codes(snapshot: Snapshot, extra: Evidence) -> list[str]:
+    return [finding.code for finding in findings(snapshot, extra)]
+
+
+def only(snapshot: Snapshot, extra: Evidence) -> Finding:
+    [finding] = findings(snapshot, extra)
+    assert finding.evidence
+    assert finding.remedy
+    assert finding.command is None or finding.command in BY_ID
+    return finding
+
+
+def test_a_healthy_engine_has_none(scene: Scene) -> None:
+    moving = Evidence(generation_flat_s=0.2, steps_flat_s=0.1, health_status=200)
+    assert codes(scene(), moving) == []
+    assert codes(scene(), Evidence()) == []
+
+
+def test_an_orphaned_engine_lists_pids_and_the_memory_they_hold(scene: Scene) -> None:
+    snapshot = scene(engine={"state": EngineState.ORPHANED})
+    found = only(snapshot, Evidence(survivors=LEFT))
+    assert found.code == "engine-orphaned"
+    assert "VLLM::EngineCore (pid 901), VLLM::Worker (pid 902)" in found.evidence
+    assert "GPU 0 holds 41.6 GiB more than before it" in found.evidence
+    assert found.command == "engine.clean"
+
+
+def test_what_a_failed_engine_left_is_found_and_what_a_living_one_has_is_not(scene: Scene) -> None:
+    left = Evidence(survivors=LEFT)
+    assert codes(scene(engine={"state": EngineState.FAILED}), left) == ["engine-orphaned"]
+    assert codes(scene(engine={"state": EngineState.STOPPING}), left) == []
+
+
+def test_unkillable_processes_need_the_pod_restarted(scene: Scene) -> None:
+    snapshot = scene(engine={"state": EngineState.FAILED})
+    found = only(snapshot, Evidence(survivors=LEFT, unkillable=True))
+    assert found.code == "unkillable"
+    assert "Restart the pod" in found.remedy
+    assert found.command is None
+
+
+def test_a_hang_is_named_though_health_says_200(scene: Scene) -> None:
+    snapshot = scene(requests={"running": 2, "waiting": 3}, gpu={"utilization_ratio": 0.0})
+    found = only(snapshot, HUNG)
+    assert found.code == "engine-hung"
+    assert found.title == "The engine hangs: no token for 45 s"
+    assert found.evidence == (
+        "no token for 45 s · no step for 45 s · 2 running · 3 waiting"
+        " · /health says 200 · GPU 0 at 0 %"
+    )
+    assert found.command == "engine.restart"
+
+
+def test_both_signals_are_shown_when_health_agrees_later(scene: Scene) -> None:
+    found = only(scene(), replace(HUNG, health_status=503))
+    assert "no token for 45 s" in found.evidence
+    assert "/health says 503" in found.evidence
+    unanswered = only(scene(), replace(HUNG, health_status=Missing("timed out")))
+    assert "/health is not known: timed out" in unanswered.evidence
+
+
+def test_an_unhealthy_engine_is_found_while_idle(scene: Scene) -> None:
+    snapshot = scene(requests={"running": 0}, slots=())
+    found = only(snapshot, Evidence(health_status=503))
+    assert found.code == "engine-hung"
+    assert found.title == "The engine says that it is not healthy"
+    loading = scene(engine={"state": EngineState.STARTING})
+    assert codes(loading, Evidence(health_status=503)) == [], "a loading engine answers 503 too"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "extra"),
+    [
+        ({"requests": {"running": 0}}, HUNG),
+        ({"requests": {"running": GONE, "waiting": GONE}}, HUNG),
+        ({"requests": {"age_s": 90.0}}, HUNG),
+        ({"engine": {"paused": True}}, HUNG),
+        ({"engine": {"state": EngineState.ASLEEP}}, HUNG),
+        ({}, replace(HUNG, generation_flat_s=5.0)),
+        ({}, replace(HUNG, steps_flat_s=1.0)),
+        ({}, replace(HUNG, generation_flat_s=GONE)),
+    ],
+)
+def test_a_standstill_that_is_explained_is_no_hang(
+    scene: Scene, blocks: dict[str, object], extra: Evidence
+) -> None:
+    assert codes(scene(**blocks), extra) == []
+
+
+def test_a_prefill_that_nothing_counts_is_given_more_time(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    snapshot = scene(slots=(make_slot("prefill"),))
+    quiet = replace(HUNG, steps_flat_s=GONE)
+    assert codes(snapshot, quiet) == []
+    assert codes(snapshot, replace(quiet, generation_flat_s=301.0)) == ["engine-hung"]
+    assert codes(scene(), quiet) == ["engine-hung"]
+
+
+def test_the_state_hung_holds_while_the_signals_do(scene: Scene) -> None:
+    hung = scene(engine={"state": EngineState.HUNG})
+    assert is_hung(hung.engine, hung.requests, hung.slots, HUNG)
+    assert codes(hung, HUNG) == ["engine-hung"]
+    moving = replace(HUNG, generation_flat_s=0.0)
+    assert not is_hung(hung.engine, hung.requests, hung.slots, moving)
+
+
+def test_a_start_without_progress_says_what_came_last(scene: Scene) -> None:
+    snapshot = scene(engine={"state": EngineState.STARTING, "phase": "load"})
+    waiting = Evidence(
+        start_flat_s=130.0, start_progress="Waiting for 1 core engine proc(s) to start"
+    )
+    found = only(snapshot, waiting)
+    assert found.code == "start-stalled"
+    assert found.title == "The start is stuck: no progress for 2 min 10 s"
+    assert found.evidence == "phase load · last: Waiting for 1 core engine proc(s) to start"
+    assert codes(snapshot, replace(waiting, stall_after_s=600.0)) == []
+    assert codes(snapshot, replace(waiting, start_flat_s=GONE)) == []
+    assert codes(scene(), waiting) == []
+
+
+def test_nccl_and_download_stalls_have_their_own_advice(scene: Scene) -> None:
+    starting = scene(engine={"state": EngineState.STARTING, "phase": "load"})
+    nccl = only(starting, Evidence(start_flat_s=130.0, start_progress="Found nccl from library"))
+    assert "NCCL_DEBUG=INFO" in nccl.remedy
+    fetching = scene(engine={"state": EngineState.FETCHING, "phase": "download"})
+    download = only(fetching, Evidence(start_flat_s=130.0))
+    assert "free disk" in download.remedy
+    assert "it said nothing" in download.evidence
+
+
+def test_broken_telemetry_of_a_healthy_engine_is_told_apart(scene: Scene) -> None:
+    broken = SourceStatus(name="vllm.metrics", state="failed", age_s=40.0, reason="HTTP 500")
+    found = only(scene(sources=(broken,)), Evidence(health_status=200))
+    assert found.code == "telemetry-broken"
+    assert found.title == "The engine is well, its telemetry is broken"
+    assert found.evidence == "vllm.metrics: HTTP 500 · /health says 200"
+    assert only(scene(sources=(broken,)), Evidence()).title == "Telemetry is broken"
+    starting = scene(sources=(broken,), engine={"state": EngineState.STARTING})
+    assert codes(starting, Evidence()) == []
+
+
+def test_a_source_that_was_never_read_is_not_broken_yet(scene: Scene) -> None:
+    fresh = Missing("first sample")
+    sources = (
+        SourceStatus(name="host", state="stale", age_s=fresh, reason="first sample"),
+        SourceStatus(name="nvml", state="absent", age_s=fresh, reason="no NVIDIA driver"),
+    )
+    assert codes(scene(sources=sources), Evidence()) == []
+
+
+def test_a_lost_gpu_source_leaves_the_engine_alone(scene: Scene) -> None:
+    reason = "driver and library versions differ: restart the pod"
+    lost = SourceStatus(name="nvml", state="failed", age_s=GONE, reason=reason)
+    found = only(scene(sources=(lost,), gpus=Missing(reason)), Evidence(health_status=200))
+    assert found.code == "gpu-degraded"
+    assert reason in found.evidence
+
+
+def test_thermal_slowdown_is_a_fault_and_a_power_cap_is_not(scene: Scene) -> None:
+    hot = scene(gpu={"throttle_reasons": ("power cap", "hardware thermal slowdown")})
+    found = only(hot, Evidence())
+    assert (found.code, found.evidence) == ("gpu-degraded", "GPU 0: hardware thermal slowdown")
+    assert codes(scene(gpu={"throttle_reasons": ("power cap",)}), Evidence()) == []
+
+
+def test_the_rules_speak_of_gpus_as_telemetry_does(scene: Scene) -> None:
+    assert GpuSampler.name == GPU_SOURCE
+    faults = [
+        word
+        for word in THROTTLE_REASONS.values()
+        if codes(scene(gpu={"throttle_reasons": (word,)}), Evidence())
+    ]
+    assert faults == [
+        "hardware slowdown",
+        "software thermal slowdown",
+        "hardware thermal slowdown",
+        "power brake",
+    ]
+
+
+def test_throttling_is_found_while_the_engine_starts_too(scene: Scene) -> None:
+    host = {"throttled_ms_per_s": 340.0, "cpu_used_vcpu": 5.9, "cpu_quota_vcpu": 6.0}
+    found = only(scene(host=host), Evidence())
+    assert found.code == "vcpu-throttled"
+    assert found.evidence == "throttled 340 ms/s · 5.9 of 6.0 vCPU used (cgroup2)"
+    compiling = scene(host=host, engine={"state": EngineState.STARTING})
+    assert codes(compiling, Evidence()) == ["vcpu-throttled"]
+    assert codes(scene(host=host, engine={"state": EngineState.STOPPED}), Evidence()) == []
+    assert codes(scene(host={"throttled_ms_per_s": GONE}), Evidence()) == []
+
+
+def test_a_full_cache_is_found_with_who_waits(scene: Scene) -> None:
+    snapshot = scene(
+        kv_cache={"held_ratio": Estimated(0.97)}, requests={"waiting": 4, "preemptions": 3}
+    )
+    found = only(snapshot, Evidence())
+    assert found.code == "kv-full"
+    assert found.evidence == "≈ 97 % held · 4 waiting · 3 preemptions"
+    assert codes(scene(kv_cache={"held_ratio": 0.5}), Evidence()) == []
+
+
+def test_settings_that_run_otherwise_than_asked_are_listed(scene: Scene) -> None:
+    differences = (
+        Difference(
+            setting="max_num_batched_tokens", asked=16384, effective=2048, evidence="log line"
+        ),
+        Difference(setting="graphs", asked=True, effective=Missing("not told"), evidence="-"),
+    )
+    found = only(scene(engine={"effective": differences}), Evidence())
+    assert found.code == "setting-not-in-force"
+    assert found.title == "1 setting of the profile not in force"
+    assert found.evidence == "max_num_batched_tokens: asked 16384, runs 2048 (log line)"
+    assert codes(scene(engine={"effective": GONE}), Evidence()) == []
+
+
+def test_a_counter_reset_is_told_during_its_grace(scene: Scene) -> None:
+    found = only(scene(), Evidence(counters_reset_s=12.0))
+    assert (found.code, found.severity) == ("counters-reset", "info")
+    assert codes(scene(), Evidence(counters_reset_s=61.0)) == []
+
+
+def test_the_worst_comes_first(scene: Scene) -> None:
+    snapshot = scene(kv_cache={"held_ratio": 0.99})
+    extra = replace(HUNG, counters_reset_s=1.0)
+    assert codes(snapshot, extra) == ["engine-hung", "kv-full", "counters-reset"]
+
+
+def test_a_finding_keeps_the_time_it_began(scene: Scene) -> None:
+    clock = FindingClock(forget_after_s=30.0)
+    full = {"held_ratio": 0.99}
+
+    def since(at: str, monotonic_s: float, **blocks: object) -> list[str]:
+        snapshot = replace(scene(**blocks), at=at, monotonic_s=monotonic_s)
+        return [finding.since for finding in advise(snapshot, Evidence(), clock)[1]]
+
+    assert since("t0", 100.0, kv_cache=full) == ["t0"]
+    assert since("t1", 101.0, kv_cache=full) == ["t0"]
+    assert since("t2", 102.0) == []
+    assert since("t3", 110.0, kv_cache=full) == ["t0"], "it only flickered"
+    assert since("t4", 139.0) == []
+    assert since("t5", 141.0, kv_cache=full) == ["t5"], "this is another one"
+
+
+def test_advice_without_memory_dates_findings_now(scene: Scene) -> None:
+    limit, [finding] = advise(scene(kv_cache={"held_ratio": 0.99}), Evidence())
+    assert finding.since == "2026-11-29T14:07:31.120Z"
+    assert limit.cause == "unknown"
+
+
+def test_standstill_counts_only_while_requests_are_open() -> None:
+    clock = ProgressClock()
+
+    def observe(at_s: float, requests: float, generated: float, steps: float) -> list[object]:
+        return list(clock.observe(at_s, open_requests=requests, generated=generated, steps=steps))
+
+    idle = Missing("no request is open")
+    assert observe(0.0, 0, 100, 50) == [idle, idle]
+    assert observe(600.0, 0, 100, 50) == [idle, idle]
+    assert observe(601.0, 1, 100, 50) == [1.0, 1.0], "since it was last seen idle"
+    assert observe(605.0, 1, 100, 54) == [5.0, 0.0], "a prefill moves the steps only"
+    assert observe(606.0, 1, 130, 60) == [0.0, 0.0]
+    assert observe(640.0, 1, 130, 60) == [34.0, 34.0]
+    assert observe(641.0, 1, 5, 1) == [0.0, 0.0], "counters that began again have moved"
+
+
+def test_standstill_of_a_counter_that_cannot_be_read_is_not_known() -> None:
+    clock = ProgressClock()
+    unread = Missing("HTTP 500")
+    clock.observe(0.0, open_requests=1, generated=100, steps=unread)
+    generated, steps = clock.observe(90.0, open_requests=1, generated=unread, steps=unread)
+    assert isinstance(generated, Missing)
+    assert isinstance(steps, Missing)
+    generated, _ = clock.observe(91.0, open_requests=1, generated=100, steps=unread)
+    assert generated == 0.0, "the gap proves nothing"

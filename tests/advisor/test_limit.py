@@ -1,0 +1,303 @@
+"""Each cause speaks where its figures hold and stays silent where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a40console.advisor.limit import limit
+from a40console.advisor.readings import LimitEvidence
+from a40console.model.engine import EngineEnd, EngineState
+from a40console.model.figures import Estimated, Missing
+from a40console.model.snapshot import BusiestThread, Limit, Slot, Snapshot
+
+Scene = Callable[..., Snapshot]
+MakeSlot = Callable[..., Slot]
+
+ALL = {"vcpu", "kv", "queue", "clocks", "gate", "prefill"}
+GONE = Missing("not known in this test")
+
+
+def read(snapshot: Snapshot) -> Limit:
+    return limit(LimitEvidence.of(snapshot))
+
+
+def test_plain_decoding_has_no_named_cause_and_says_what_it_is_not(scene: Scene) -> None:
+    found = read(scene())
+    assert found.cause == "unknown"
+    assert "413 tok/s" in found.evidence
+    assert "23 passes/s" in found.evidence
+    assert set(found.ruled_out) == ALL
+
+
+@pytest.mark.parametrize(
+    "state", [state for state in EngineState if state is not EngineState.SERVING]
+)
+def test_an_engine_that_does_not_serve_is_the_cause(scene: Scene, state: EngineState) -> None:
+    found = read(scene(engine={"state": state}))
+    assert found.cause == "not-serving"
+    assert found.ruled_out == ()
+
+
+def test_a_start_tells_its_phase_and_what_is_left(scene: Scene) -> None:
+    starting = {"state": EngineState.STARTING, "phase": "load", "phase_s": 43.0, "eta_s": 19.6}
+    found = read(scene(engine=starting))
+    assert found.text == "the engine is starting: load"
+    assert found.evidence == ("state starting", "for 43 s", "≈ 20 s left")
+
+
+def test_a_failed_engine_tells_its_cause_and_a_paused_one_that_it_is(scene: Scene) -> None:
+    end = EngineEnd(code=1, signal=GONE, cause="out of GPU memory", at="t")
+    found = read(scene(engine={"state": EngineState.FAILED, "exit": end}))
+    assert found.text == "the engine is failed: out of GPU memory"
+    assert read(scene(engine={"paused": True})).text == "the engine is paused"
+    assert read(scene(engine={"state": EngineState.ABSENT})).text == "no engine runs"
+
+
+def test_no_request_anywhere_is_idle(scene: Scene) -> None:
+    found = read(scene(requests={"running": 0}, slots=()))
+    assert found.cause == "idle"
+    assert "413 tok/s over the last 5 s" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [{"running": 0, "waiting": 1}, {"running": 0, "held": 1}, {"running": GONE}, {"age_s": 60.0}],
+)
+def test_idle_is_silent_where_a_request_is_or_may_be(
+    scene: Scene, requests: dict[str, object]
+) -> None:
+    assert read(scene(requests=requests, slots=())).cause != "idle"
+
+
+def test_idle_is_silent_while_a_slot_works_though_the_gauge_is_behind(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    assert read(scene(requests={"running": 0}, slots=(make_slot(),))).cause != "idle"
+    assert read(scene(requests={"running": 0}, slots=(make_slot("idle"),))).cause == "idle"
+
+
+def test_throttled_vcpu_speaks_with_its_figures(scene: Scene) -> None:
+    found = read(scene(host={"throttled_ms_per_s": 340.0, "cpu_used_vcpu": 5.9}))
+    assert found.cause == "vcpu"
+    assert found.text == "throttled vCPU: 340 ms/s"
+    assert "5.9 of 9.0 vCPU used (cgroup2)" in found.evidence
+    assert "vcpu" not in found.ruled_out
+
+
+def test_throttled_vcpu_outranks_the_queue_and_the_prefill_it_slows(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    slots = (make_slot("prefill", cached_tokens=0),)
+    throttled = {"throttled_ms_per_s": 340.0}
+    assert read(scene(host=throttled, slots=slots, requests={"waiting": 3})).cause == "vcpu"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        {"throttled_ms_per_s": 3.0},
+        {"throttled_ms_per_s": GONE},
+        {"throttled_ms_per_s": 340.0, "age_s": 30.0},
+        {"busiest_engine_thread": BusiestThread(name="EngineCore", ratio=1.0)},
+    ],
+)
+def test_vcpu_is_silent_without_throttling_even_with_a_thread_at_the_top(
+    scene: Scene, host: dict[str, object]
+) -> None:
+    assert read(scene(host=host)).cause == "unknown"
+
+
+def test_vcpu_is_silent_while_nothing_is_worked_on(scene: Scene) -> None:
+    throttled = {"throttled_ms_per_s": 340.0}
+    assert read(scene(host=throttled, requests={"running": 0}, slots=())).cause == "idle"
+
+
+def test_a_thread_at_the_top_is_shown_as_a_candidate(scene: Scene) -> None:
+    thread = BusiestThread(name="EngineCore", ratio=0.98)
+    found = read(scene(host={"busiest_engine_thread": thread}))
+    assert found.evidence[-1] == "thread EngineCore at 98 % of a core: a candidate, no proof"
+
+
+def test_without_a_quota_all_cores_in_use_are_the_wall(scene: Scene) -> None:
+    cores = {"cpu_quota_vcpu": 2.0, "quota_origin": "host", "throttled_ms_per_s": GONE}
+    assert read(scene(host=cores | {"cpu_used_vcpu": 1.98})).text == "all 2.0 vCPU are in use"
+    free = read(scene(host=cores | {"cpu_used_vcpu": 0.4}))
+    assert free.cause == "unknown"
+    assert "vcpu" in free.ruled_out
+
+
+def test_a_queue_behind_max_running_or_a_full_cache_says_which(scene: Scene) -> None:
+    busy = read(scene(requests={"waiting": 4, "running": 64}))
+    assert (busy.cause, busy.text) == ("queue", "4 requests waiting: max_running 64 is reached")
+    assert "queue" not in busy.ruled_out
+    assert "kv" in busy.ruled_out
+    full = read(scene(requests={"waiting": 1}, kv_cache={"held_ratio": 0.97}))
+    assert full.text == "1 request waiting: the KV cache is full"
+    assert "KV 97 % held" in full.evidence
+    assert "kv" not in full.ruled_out
+
+
+def test_a_queue_without_a_known_reason_still_speaks(scene: Scene) -> None:
+    waiting = {"waiting": 2, "waiting_by_reason": {"capacity": 2, "deferred": 0}}
+    found = read(scene(requests=waiting))
+    assert found.text == "2 requests waiting in the engine"
+    assert found.evidence[-1] == "2 for capacity"
+
+
+def test_requests_at_our_gate_are_told_apart_from_the_engines_queue(scene: Scene) -> None:
+    found = read(scene(requests={"held": 3}))
+    assert (found.cause, found.text) == ("queue", "3 requests held at the gate")
+    assert "gate" not in found.ruled_out
+
+
+def test_the_queue_is_silent_when_nothing_waits_or_nothing_is_known(scene: Scene) -> None:
+    assert read(scene()).cause == "unknown"
+    unknown = read(scene(requests={"waiting": GONE}))
+    assert unknown.cause == "unknown"
+    assert "queue" not in unknown.ruled_out
+
+
+def test_prefill_names_the_largest_prompt_and_what_is_left(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    slots = (
+        make_slot(),
+        make_slot("prefill", agent="Explore", prompt_tokens=20000, cached_tokens=1010),
+        make_slot("prefill", agent="main", prompt_tokens=900, cached_tokens=0),
+    )
+    found = read(scene(slots=slots, throughput={"prefill_tokens_per_s": 9495.0}))
+    assert found.cause == "prefill"
+    assert found.text == "prefill of 18,990 tokens (Explore), ≈ 2 s left"
+    assert "2 prompts in prefill" in found.evidence
+    assert "prefill" not in found.ruled_out
+
+
+def test_what_is_done_of_a_prefill_is_taken_off(scene: Scene, make_slot: MakeSlot) -> None:
+    slot = make_slot("prefill", prompt_tokens=2000, cached_tokens=0, prefill_ratio=0.5, agent=GONE)
+    assert read(scene(slots=(slot,))).text == "prefill of 1,000 tokens (7f3a)"
+
+
+def test_prefill_explains_a_waiting_request_when_the_engine_has_room(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    slots = (make_slot("prefill", cached_tokens=0),)
+    assert read(scene(slots=slots, requests={"waiting": 1})).cause == "prefill"
+
+
+def test_prefill_is_silent_for_a_short_young_prompt_and_while_decoding(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    short = make_slot("prefill", prompt_tokens=40, cached_tokens=0, age_s=0.1)
+    found = read(scene(slots=(short,)))
+    assert found.cause == "unknown"
+    assert "prefill" not in found.ruled_out, "there is one, though it is small"
+    assert read(scene(slots=(make_slot(),))).cause == "unknown"
+
+
+def test_a_short_prompt_that_takes_long_is_a_limit(scene: Scene, make_slot: MakeSlot) -> None:
+    slow = make_slot("prefill", prompt_tokens=300, cached_tokens=GONE, age_s=3.0)
+    assert read(scene(slots=(slow,))).cause == "prefill"
+
+
+def test_without_slots_only_pure_prefill_is_called_so(scene: Scene) -> None:
+    pure = {"prefill_tokens_per_s": 3957.0, "generation_tokens_per_s": 0.0}
+    assert read(scene(slots=GONE, throughput=pure)).cause == "prefill"
+    mixed = read(scene(slots=GONE, throughput={"prefill_tokens_per_s": 3957.0}))
+    assert mixed.cause == "unknown"
+    assert "prefill" not in mixed.ruled_out
+
+
+@pytest.mark.parametrize(
+    ("blocks", "name"),
+    [
+        ({"host": {"throttled_ms_per_s": GONE}}, "vcpu"),
+        ({"host": {"cpu_used_vcpu": GONE}}, "vcpu"),
+        ({"host": {"cpu_used_vcpu": 8.7}}, "vcpu"),
+        ({"host": {"age_s": 60.0}}, "vcpu"),
+        ({"kv_cache": {"held_ratio": GONE}}, "kv"),
+        ({"kv_cache": {"held_ratio": Estimated(0.93)}}, "kv"),
+        ({"requests": {"waiting": GONE}}, "queue"),
+        ({"gpus": GONE}, "clocks"),
+        ({"gpus": ()}, "clocks"),
+        ({"gpu": {"throttle_reasons": GONE}}, "clocks"),
+        ({"gpu": {"throttle_reasons": ("power cap",)}}, "clocks"),
+        ({"gpu": {"age_s": 45.0}}, "clocks"),
+        ({"slots": GONE, "throughput": {"prefill_tokens_per_s": GONE}}, "prefill"),
+    ],
+)
+def test_a_figure_that_is_missing_old_or_high_rules_nothing_out(
+    scene: Scene, blocks: dict[str, object], name: str
+) -> None:
+    found = read(scene(**blocks))
+    assert found.cause == "unknown"
+    assert name not in found.ruled_out
+    assert set(found.ruled_out) == ALL - {name}
+
+
+def test_what_holds_the_clocks_down_is_cited(scene: Scene) -> None:
+    found = read(scene(gpu={"throttle_reasons": ("power cap",)}))
+    assert "GPU 0: power cap" in found.evidence
+
+
+def test_unknown_says_why_when_the_engine_does_not_tell(scene: Scene) -> None:
+    found = read(scene(requests={"running": Missing("HTTP 500"), "waiting": GONE}, slots=GONE))
+    assert found.text == "unknown: HTTP 500"
+    assert found.evidence == ()
+    late = read(scene(requests={"age_s": 75.0}, throughput={"age_s": 75.0}, slots=GONE))
+    assert late.text == "unknown: the engine's figures are old"
+
+
+FIGURES = st.one_of(
+    st.just(GONE),
+    st.floats(0, 1e6).map(Estimated),
+    st.floats(0, 1e6),
+    st.just(0),
+    st.just(0.0),
+)
+
+
+def _shuffled(data: st.DataObject, block: Any) -> Any:
+    """A block with every figure drawn anew."""
+    drawn = {
+        field.name: data.draw(FIGURES)
+        for field in fields(block)
+        if field.type == "Figure" and field.name != "age_s"
+    }
+    return replace(block, **drawn)
+
+
+@given(data=st.data())
+def test_whatever_the_figures_there_is_one_honest_answer(
+    data: st.DataObject, scene: Scene, make_slot: MakeSlot
+) -> None:
+    snapshot = scene()
+    snapshot = replace(
+        snapshot,
+        requests=_shuffled(data, snapshot.requests),
+        throughput=_shuffled(data, snapshot.throughput),
+        host=_shuffled(data, snapshot.host),
+        kv_cache=_shuffled(data, snapshot.kv_cache),
+        slots=data.draw(
+            st.one_of(
+                st.just(GONE),
+                st.just(()),
+                st.just((_shuffled(data, make_slot("prefill")), make_slot("queued"))),
+            )
+        ),
+    )
+    found = read(snapshot)
+    assert found.cause in {"idle", "vcpu", "queue", "prefill", "unknown"}
+    assert found.text
+    assert found.cause not in found.ruled_out
+    assert set(found.ruled_out) <= ALL
+    if isinstance(snapshot.host.throttled_ms_per_s, Missing):
+        assert "vcpu" not in found.ruled_out
+    if isinstance(snapshot.kv_cache.held_ratio, Missing):
+        assert "kv" not in found.ruled_out
+    assert is_dataclass(found)

@@ -1,0 +1,165 @@
+"""`profiles`: what can run here, how it would run, and what is wrong with a file; no service."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from console_process import Run
+
+from a40console.commands.toml_place import line_of
+from a40console.errors import Exit
+from a40console.paths import Paths
+
+OWN = """\
+title = "Mine"
+kind = "llamacpp"
+executable = "/no/such/llama-server"
+model = "/models/my model.gguf"
+max_model_len = 4096
+arguments = ["--flash-attn", "on"]
+
+[environment]
+HF_TOKEN = "hf_very_secret"
+OMP_NUM_THREADS = "4"
+
+[[known_issues]]
+setting = "flash-attn"
+reason = "slow on this card"
+"""
+
+
+@pytest.fixture
+def folder(paths: Paths) -> Path:
+    paths.profiles.mkdir(parents=True)
+    return paths.profiles
+
+
+def test_list(console: Run, folder: Path) -> None:
+    (folder / "mine.toml").write_text(OWN)
+    (folder / "broken.toml").write_text("kind = [")
+    run = console("profiles", "list")
+    assert run.returncode == 0
+    assert "mine" in run.stdout
+    assert "/no/such/llama-server is not there" in " ".join(run.stdout.split())
+    assert "smollm2-135m" in run.stdout
+    assert "broken.toml" in run.stderr
+    document = json.loads(console("profiles", "list", "--json").stdout)
+    entries = {entry["name"]: entry for entry in document["profiles"]}
+    assert entries["mine"]["origin"] == str(folder / "mine.toml")
+    assert entries["mine"]["ready"] is False
+    assert entries["smollm2-135m"]["origin"] == "shipped"
+    assert entries["smollm2-135m"]["speculation"] == "ngram 6, off"
+    assert [failure["file"] for failure in document["failures"]] == [str(folder / "broken.toml")]
+
+
+def test_show_is_settings_issues_and_a_command_line_to_paste(console: Run, folder: Path) -> None:
+    (folder / "mine.toml").write_text(OWN)
+    run = console("profiles", "show", "mine")
+    assert run.returncode == 0
+    assert "max_model_len           4096" in run.stdout
+    assert "known issue             flash-attn: slow on this card" in run.stdout
+    argv = shlex.split(run.stdout.splitlines()[-1])
+    assert argv[0] == "/no/such/llama-server"
+    assert argv[argv.index("--model") + 1] == "/models/my model.gguf"
+    assert argv[-2:] == ["--flash-attn", "on"]
+    document = json.loads(console("profiles", "show", "mine", "--json").stdout)
+    assert document["argv"] == argv
+    assert shlex.split(document["shell"]) == argv
+    assert document["profile"]["known_issues"][0]["setting"] == "flash-attn"
+
+
+def test_secrets_are_shown_nowhere(console: Run, folder: Path) -> None:
+    (folder / "mine.toml").write_text(OWN)
+    for arguments in (("show", "mine"), ("show", "mine", "--json"), ("list", "--json")):
+        run = console("profiles", *arguments)
+        assert "hf_very_secret" not in run.stdout + run.stderr
+    assert "OMP_NUM_THREADS=4" in console("profiles", "show", "mine").stdout
+
+
+def test_an_unknown_name_is_a_usage_error_with_the_nearest(console: Run) -> None:
+    run = console("profiles", "show", "smollm2")
+    assert run.returncode == Exit.USAGE
+    assert "smollm2-135m" in run.stderr
+    error = json.loads(console("profiles", "show", "smollm2", "--json").stdout)["error"]
+    assert "smollm2-135m" in error["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('kind = "vllm"\nmodel = "m"\nmax_runing = 3\n', "FILE:3: max_runing is not a setting"),
+        ('kind = "vllm"\nmodel = "m"\nmax_running = 0\n', "FILE:3: max_running must be more"),
+        ('kind = "vllm"\nmodel = "m"\n\n[speculation]\ntoken = 3\n', "FILE:5: speculation.token"),
+        ('kind = "tgi"\nmodel = "m"\n', "FILE:1: kind: "),
+        ('kind = "vllm"\n', "FILE: model is missing"),
+        ('kind = "vllm"\nmodel = \n', "at line 2"),
+        (
+            'kind = "vllm"\nmodel = "m"\narguments = ["--api-key", "k"]\n',
+            "arguments hold --api-key",
+        ),
+    ],
+)
+def test_check_names_file_line_and_key(text: str, told: str, console: Run, folder: Path) -> None:
+    file = folder / "mine.toml"
+    file.write_text(text)
+    for arguments in ((str(file),), ()):
+        run = console("profiles", "check", *arguments)
+        assert run.returncode == Exit.CHECK_FAILED
+        assert told.replace("FILE", str(file)) in run.stderr
+        assert str(file) in run.stderr
+        assert "Traceback" not in run.stderr
+    error = json.loads(console("profiles", "check", "--json").stdout)["error"]
+    assert error["exit_code"] == 6
+    assert told.replace("FILE", str(file)) in error["evidence"]
+
+
+def test_check_of_what_is_right(console: Run, folder: Path) -> None:
+    file = folder / "mine.toml"
+    file.write_text(OWN)
+    run = console("profiles", "check", str(file))
+    assert (run.returncode, run.stdout) == (0, "Nothing is wrong with mine\n")
+    document = json.loads(console("profiles", "check", "--json").stdout)
+    assert {"mine", "smollm2-135m"} <= set(document["checked"])
+
+
+def test_check_of_what_is_no_text(console: Run, folder: Path) -> None:
+    (folder / "mine.toml").write_bytes(b"\xff\xfe")
+    assert console("profiles", "check").returncode == Exit.CHECK_FAILED
+    assert console("profiles", "check", str(folder / "mine.toml")).returncode == Exit.CHECK_FAILED
+    assert console("profiles", "check", str(folder / "none.toml")).returncode == Exit.USAGE
+    assert console("profiles", "check", str(folder)).returncode == Exit.CHECK_FAILED
+
+
+TOML = """\
+name = "x"
+"quoted" = 1
+[a]
+name = 2
+[[b]]
+[[ b ]]
+name = 3
+[c] # d = 4
+c.x = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("name", 1),
+        ("quoted", 2),
+        ("a", 3),
+        ("a.name", 4),
+        ("a.gone", 3),
+        ("b.0.name", 5),
+        ("b.1.name", 7),
+        ("b.2.name", None),
+        ("c.c", 9),
+        ("d", None),
+    ],
+)
+def test_the_line_of_a_key(key: str, line: int | None) -> None:
+    assert line_of(TOML, key) == line

@@ -1,0 +1,79 @@
+"""Who may pass, and where the token lies."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from starlette.datastructures import Headers
+
+from a40console.config import GatewaySettings
+from a40console.errors import RefusedError
+from a40console.gateway.auth import authoriser_for, load_or_make_token, require_token
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_token_is_made_once_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "gateway.token"
+    token = load_or_make_token(path)
+    assert token.startswith("a40-")
+    assert len(token) > 40
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    assert load_or_make_token(path) == token
+
+
+def test_a_token_that_others_could_read_is_closed_again(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.token"
+    token = load_or_make_token(path)
+    path.chmod(0o644)
+    assert load_or_make_token(path) == token
+    assert mode(path) == 0o600
+
+
+def test_an_empty_file_gets_a_new_token(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.token"
+    path.write_text("\n")
+    assert load_or_make_token(path).startswith("a40-")
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.token"
+    path.mkdir()
+    with pytest.raises(RefusedError, match=r"gateway\.token"):
+        load_or_make_token(path)
+
+
+@pytest.mark.parametrize(
+    ("headers", "passes"),
+    [
+        ({"authorization": "Bearer a40-right"}, True),
+        ({"authorization": "bearer a40-right"}, True),
+        ({"x-api-key": "a40-right"}, True),
+        ({"authorization": "Bearer other", "x-api-key": "a40-right"}, True),
+        ({}, False),
+        ({"authorization": "Bearer "}, False),
+        ({"authorization": "Bearer a40-wrong"}, False),
+        ({"authorization": "Basic a40-right"}, False),
+        ({"authorization": "a40-right"}, False),
+        ({"x-api-key": ""}, False),
+        ({"x-api-key": "a40-r\xefght"}, False),
+    ],
+)
+def test_the_token_opens_either_way(headers: dict[str, str], passes: bool) -> None:
+    assert require_token("a40-right")(Headers(headers)) is passes
+
+
+def test_only_loopback_goes_without_a_token(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.token"
+    nobody = Headers({})
+    assert authoriser_for(GatewaySettings(), path)(nobody)
+    assert authoriser_for(GatewaySettings(host="localhost"), path)(nobody)
+    assert not path.exists()
+    for settings in (GatewaySettings(host="0.0.0.0"), GatewaySettings(token_required=True)):
+        authorise = authoriser_for(settings, path)
+        assert not authorise(nobody)
+        assert authorise(Headers({"x-api-key": load_or_make_token(path)}))

