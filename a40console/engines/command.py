@@ -62,7 +62,7 @@ class Site:
     executable: str | None = None
     """Where the profile's program was found."""
 
-    plugin_environment: Mapping[str, str] = field(default_factory=dict)
+    plugin_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     plugin_token: str | None = field(default=None, repr=False)
 
 

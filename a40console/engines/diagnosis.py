@@ -78,7 +78,7 @@ def diagnose(ending: Ending) -> Diagnosis:
         or Diagnosis(
             kind="unknown",
             cause=ending.exit.cause,
-            evidence=_cut(lines[-1]) if lines else "it wrote nothing",
+            evidence=_last(lines),
             remedy=_AGAIN,
         )
     )
@@ -186,7 +186,7 @@ def _death_of(
 
 def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     name = ending.exit.signal
-    last = _cut(lines[-1]) if lines else "it wrote nothing"
+    last = _last(lines)
     if name == "SIGKILL" and ending.exit.oom_kill:
         return Diagnosis(
             kind="memory",
@@ -215,7 +215,7 @@ def _failed_start(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     if ending.phase == "ready":
         return None
     root = _root_exception(lines)
-    evidence = root or (_cut(lines[-1]) if lines else "it wrote nothing")
+    evidence = root or _last(lines)
     fast = ending.phase == "starting" or (
         ending.profile.kind == "llamacpp" and ending.after_s is not None and ending.after_s < FAST_S
     )
@@ -240,6 +240,10 @@ def _root_exception(lines: Sequence[str]) -> str | None:
         if _EXCEPTION.match(line) and not _CONSEQUENCES.search(line):
             return _cut(line)
     return None
+
+
+def _last(lines: Sequence[str]) -> str:
+    return next((_cut(line) for line in reversed(lines) if line.strip()), "it wrote nothing")
 
 
 def _cut(text: str) -> str:

@@ -43,6 +43,15 @@ def tokens_at(row: GatewayRow, at_s: float) -> float:
     return value_at([(mark.at_s, float(mark.tokens)) for mark in row.marks], at_s)
 
 
+def _counted_by(row: GatewayRow, at_s: float) -> bool:
+    """Whether the gateway's own count says what the row had emitted at an instant.
+
+    A total without marks says so from the end on only.
+    """
+    settled = row.ended_at_s is None or row.ended_at_s <= at_s
+    return counts_itself(row) and (settled or bool(row.marks))
+
+
 def in_engine(row: GatewayRow, at_s: float) -> bool:
     """Whether the engine had the request at an instant."""
     sent = row.sent_at_s is not None and row.sent_at_s <= at_s
@@ -101,7 +110,7 @@ class Meter:
             return
         recent = [row for row in finished if _ended_after(row, at_s - _FORGET_AFTER_S)]
         rows = [*live, *recent]
-        exact = {row.request_id: tokens_at(row, at_s) for row in rows if counts_itself(row)}
+        exact = {row.request_id: tokens_at(row, at_s) for row in rows if _counted_by(row, at_s)}
         weights = self._streamed(rows)
         pool = self._pool(counter, exact)
         shares = self._shares(at_s, pool, weights, running, rows)
@@ -122,7 +131,8 @@ class Meter:
         """Characters that each apportioned row streamed since the previous instant."""
         streamed = {}
         for row in rows:
-            if row.method == "apportioned" and row.request_id not in self._closed:
+            followed = row.method == "apportioned" or row.request_id in self._characters
+            if followed and row.request_id not in self._closed:
                 fresh = row.characters - self._characters.get(row.request_id, 0)
                 self._characters[row.request_id] = row.characters
                 if fresh > 0:

@@ -1,0 +1,1 @@
+"""What is measured: the engine, the GPUs and the container, one source a file."""

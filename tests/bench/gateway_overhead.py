@@ -1,0 +1,338 @@
+"""What the gateway costs, beside the same load sent straight to the engine, in one run.
+
+Three processes: an engine that plays chat chunks as vLLM sends them (one pass emits a chunk for
+each stream at once), the gateway under uvicorn with uvloop and httptools, and this load generator.
+
+    python tests/bench/gateway_overhead.py [--seconds 8]
+
+Prints the ratio of tokens per second at 32 streams and 1,200 tokens/s, the added time to first
+token (median) at 8 and 32 streams, the CPU per chunk, and the chunks per second that one core
+carries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import psutil
+import uvicorn
+import uvloop
+
+from a40console.gateway.app import build_gateway
+from a40console.gateway.auth import allow_everybody
+from a40console.gateway.meter import Meter
+from a40console.gateway.upstream import Unavailable, Upstream
+from a40console.model.engine import Endpoint
+
+PREFILL_S = 0.02
+TOKENS = 150
+BLAST_STREAMS = 8
+BLAST_CHUNKS = 5000
+BLAST_BATCH = 20
+HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+    b"transfer-encoding: chunked\r\n\r\n"
+)
+CHUNK = (
+    '{"id":"chatcmpl-a96e57a728b42577","object":"chat.completion.chunk","created":1795958079,'
+    '"model":"smollm2","choices":[{"index":0,"delta":{"content":" sea"},"logprobs":null,'
+    '"finish_reason":null,"token_ids":null}]'
+)
+USAGE = (
+    ',"usage":{"prompt_tokens":37,"total_tokens":%d,"completion_tokens":%d,'
+    '"completion_tokens_details":null}'
+)
+MARK = b'"delta"'
+
+
+def frame(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def token(number: int, usage: bool) -> bytes:
+    counted = USAGE % (37 + number, number) if usage else ""
+    return frame(f"data: {CHUNK}{counted}}}\n\n".encode())
+
+
+END = frame(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+
+# --- the engine --------------------------------------------------------------------------------
+
+
+class EngineConnection(asyncio.Protocol):
+    """One request a connection: `max_tokens` chunks, at the engine's pace or at once."""
+
+    def __init__(self, streams: set[EngineConnection]) -> None:
+        self.streams = streams
+        self.buffer = b""
+        self.sent = 0
+        self.writable = asyncio.Event()
+        self.writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, found, body = self.buffer.partition(b"\r\n\r\n")
+        if not found or not body.endswith(b"}"):
+            return
+        request = json.loads(body)
+        self.usage = bool((request.get("stream_options") or {}).get("continuous_usage_stats"))
+        self.wanted = request["max_tokens"]
+        self.transport.write(HEAD)
+        if request["user"] == "blast":
+            self.blasting = asyncio.create_task(self.blast())
+        else:
+            asyncio.get_running_loop().call_later(PREFILL_S, self.begin)
+
+    def begin(self) -> None:
+        self.streams.add(self)
+        self.step()
+
+    def step(self) -> None:
+        self.sent += 1
+        self.transport.write(token(self.sent, self.usage))
+        if self.sent == self.wanted:
+            self.streams.discard(self)
+            self.finish()
+
+    async def blast(self) -> None:
+        batch = b"".join(token(number, self.usage) for number in range(BLAST_BATCH))
+        for _ in range(self.wanted // BLAST_BATCH):
+            await self.writable.wait()
+            self.transport.write(batch)
+        self.finish()
+
+    def finish(self) -> None:
+        self.transport.write(END)
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.streams.discard(self)
+        self.writable.set()
+
+
+async def run_engine(path: str, port: int, passes_per_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    streams: set[EngineConnection] = set()
+    await loop.create_unix_server(lambda: EngineConnection(streams), path, backlog=512)
+    await loop.create_server(lambda: EngineConnection(streams), "127.0.0.1", port, backlog=512)
+    at = loop.time()
+    while True:
+        at += 1 / passes_per_s
+        await asyncio.sleep(max(0.0, at - loop.time()))
+        for stream in tuple(streams):
+            stream.step()
+
+
+# --- the gateway -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Serving:
+    upstream: Upstream
+
+    def current(self) -> Upstream | None:
+        return self.upstream
+
+    def why_not(self) -> Unavailable:
+        return Unavailable("never", "never", None, 1)
+
+
+def run_gateway(path: str, port: int, plugin: bool) -> None:
+    upstream = Upstream(Endpoint("http://engine", path), "vllm", "smollm2", plugin, "bench")
+    app = build_gateway(upstream=Serving(upstream), meter=Meter(), authorise=allow_everybody)
+    uvicorn.run(
+        app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", ws="none",
+        access_log=False, log_level="warning",
+    )  # fmt: skip
+
+
+# --- the load ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Load:
+    """What the clients saw."""
+
+    tokens: int = 0
+    ttft_s: list[float] = field(default_factory=list)
+    began: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / (self.ended - self.began)
+
+
+class Client(asyncio.Protocol):
+    def __init__(self, load: Load, kind: str, tokens: int) -> None:
+        self.load = load
+        body = {"model": "m", "stream": True, "messages": [], "user": kind, "max_tokens": tokens}
+        data = json.dumps(body).encode()
+        self.request = (
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nconnection: close\r\n"
+            b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(data), data)
+        )
+        self.done = asyncio.get_running_loop().create_future()
+        self.first = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.began = time.perf_counter()
+        transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        tokens = data.count(MARK)
+        self.load.tokens += tokens
+        if tokens and self.first:
+            self.first = False
+            self.load.ttft_s.append(time.perf_counter() - self.began)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+async def stream(port: int, load: Load, kind: str, tokens: int) -> None:
+    loop = asyncio.get_running_loop()
+    _, client = await loop.create_connection(lambda: Client(load, kind, tokens), "127.0.0.1", port)
+    await client.done
+
+
+async def closed_loop(port: int, streams: int, seconds: float) -> Load:
+    """So many clients, each starting its next request when the last one is complete."""
+    load = Load()
+
+    async def client(number: int) -> None:
+        await asyncio.sleep(number * 0.037)
+        while time.perf_counter() < load.began + seconds:
+            await stream(port, load, "paced", TOKENS)
+
+    load.began = time.perf_counter()
+    await asyncio.gather(*(client(number) for number in range(streams)))
+    load.ended = time.perf_counter()
+    return load
+
+
+async def bursts(port: int, streams: int, rounds: int = 12) -> Load:
+    """So many clients that all start at the same instant."""
+    load = Load()
+    for _ in range(rounds):
+        await asyncio.gather(*(stream(port, load, "paced", 20) for _ in range(streams)))
+    return load
+
+
+async def blast(port: int) -> Load:
+    load = Load(began=time.perf_counter())
+    await asyncio.gather(*(stream(port, load, "blast", BLAST_CHUNKS) for _ in range(BLAST_STREAMS)))
+    load.ended = time.perf_counter()
+    return load
+
+
+# --- the comparison ----------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def process(port: int, *arguments: object) -> Iterator[psutil.Process]:
+    child = subprocess.Popen([sys.executable, __file__, *map(str, arguments)])
+    try:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait(10)
+
+
+def cpu_s(child: psutil.Process) -> float:
+    used = child.cpu_times()
+    return float(used.user + used.system)
+
+
+def median_ms(load: Load) -> float:
+    return median(load.ttft_s) * 1000
+
+
+async def compare(direct: int, gateway: int, child: psutil.Process, seconds: float) -> None:
+    await bursts(gateway, 8, 2)
+    for streams in (8, 32):
+        straight, through = await bursts(direct, streams), await bursts(gateway, streams)
+        added = median_ms(through) - median_ms(straight)
+        print(f"  TTFT, {streams:2} streams starting at once: added p50 {added:5.2f} ms "
+              f"({median_ms(straight):.1f} direct)")  # fmt: skip
+    for streams in (8, 32):
+        straight = await closed_loop(direct, streams, seconds)
+        before = cpu_s(child)
+        through = await closed_loop(gateway, streams, seconds)
+        used_us = (cpu_s(child) - before) * 1e6 / through.tokens
+        added = median_ms(through) - median_ms(straight)
+        ratio = through.tokens_per_s / straight.tokens_per_s
+        print(f"  {streams:2} streams in a closed loop: {straight.tokens_per_s:6.0f} tok/s direct, "
+              f"ratio {ratio:.4f}, added TTFT p50 {added:5.2f} ms, CPU {used_us:5.1f} µs a chunk")  # fmt: skip
+    before = cpu_s(child)
+    load = await blast(gateway)
+    used = cpu_s(child) - before
+    print(f"  ceiling: {load.tokens / used:6.0f} chunks/s a core, "
+          f"{load.tokens_per_s:6.0f}/s here (CPU {used / (load.ended - load.began):.0%})")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--passes", type=float, default=37.5, help="passes per second")
+    parser.add_argument("role", nargs="*", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    match chosen.role:
+        case ["engine", path, port, passes]:
+            uvloop.run(run_engine(path, int(port), float(passes)))
+            return
+        case ["gateway", path, port, plugin]:
+            run_gateway(path, int(port), plugin == "plugin")
+            return
+    folder = Path(tempfile.mkdtemp(prefix="gwb", dir="/tmp"))
+    path, direct = folder / "e.sock", free_port()
+    try:
+        with process(direct, "engine", path, direct, chosen.passes):
+            for title, plugin in (("pass-through", "plugin"), ("usage added and cut", "metered")):
+                print(title)
+                port = free_port()
+                with process(port, "gateway", path, port, plugin) as child:
+                    uvloop.run(compare(direct, port, child, chosen.seconds))
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""Every recorded failure gets its cause, a line that shows it, and something to do."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a40console.engines.diagnosis import Diagnosis, Ending, diagnose
+from a40console.engines.run_record import EngineExit
+from a40console.model.profile import Profile
+from a40console.profiles.loader import load_profiles
+
+DATA = Path(__file__).parents[1] / "data" / "engine_logs"
+SHIPPED = load_profiles(Path("/nonexistent")).profiles
+QWEN, SMOL = SHIPPED["qwen3-coder-30b"], SHIPPED["smollm2-135m"]
+
+
+CORE_ERROR = "(EngineCore pid=2) ERROR 11-29 13:00:00 [core.py:1586] "
+SERVER_ERROR = "(APIServer pid=1) ERROR 11-29 13:00:00 [serving.py:929] "
+SERVER_WARNING = "(APIServer pid=1) WARNING 11-29 13:00:01 [core_client.py:817] "
+
+
+def lines(name: str) -> list[str]:
+    return (DATA / name).read_text(errors="replace").splitlines()[-400:]
+
+
+def failed_start(name: str, phase: str = "starting") -> Diagnosis:
+    profile = SMOL if name.startswith("llama-") else QWEN
+    exit_ = EngineExit(code=1)
+    return diagnose(
+        Ending(profile=profile, exit=exit_, lines=lines(name), phase=phase, after_s=1.0)
+    )
+
+
+def served(name: str, exit_: EngineExit) -> Diagnosis:
+    return diagnose(Ending(profile=QWEN, exit=exit_, lines=lines(name), after_s=900))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cause", "remedy"),
+    [
+        ("fail-unknown-flag.log", "rejected", "does not know --disable-log-requests", "arguments"),
+        ("fail-bad-int.log", "rejected", "the value of --max-num-seqs", "profile"),
+        ("fail-bad-spec-json.log", "rejected", "--speculative-config", "profile"),
+        ("fail-bad-spec-method.log", "rejected", "method in SpeculativeConfig", "profile"),
+        ("fail-spec-unknown-key.log", "rejected", "disable_by_batch_size in Spec", "remove"),
+        ("fail-spec-missing-tokens.log", "rejected", "settings of SpeculativeConfig", "line names"),
+        ("fail-bad-tool-parser.log", "rejected", "no tool call parser nope", "lists"),
+        ("fail-mml-over-model.log", "rejected", "made for 8192 tokens", "max_model_len = 8192"),
+        ("fail-port-in-use.log", "address", "taken by another program", "listen = 'socket'"),
+        ("fail-model-missing-path.log", "model", "no model folder /nope/model", "model in the"),
+        ("fail-model-missing-hub.log", "model", "hub was not reached", "HF_HUB_OFFLINE"),
+        ("fail-gguf-direct.log", "model", "does not read the GGUF file", "llamacpp"),
+        ("fail-kv-too-small-bytes2.log", "memory", "has 0.09 GiB", "max_model_len = 4096"),
+        ("llama-bad_flag.txt", "rejected", "does not know --no-such-flag", "arguments"),
+        ("llama-bad_value.txt", "rejected", "refused -np", "profile"),
+        ("llama-bad_removed_flag.txt", "rejected", "refused --draft-max", "remove"),
+        ("llama-bad_spec_type.txt", "rejected", "refused --spec-type", "remove"),
+        ("llama-bad_lora_missing.txt", "rejected", "LoRA adapter /nope.gguf", "arguments"),
+        ("llama-bad_missing_file.txt", "model", "/nope/x.gguf cannot be opened: No such", "fetch"),
+        ("llama-bad_not_gguf.txt", "model", "no GGUF file", "GGUF"),
+        ("llama-bad_truncated_gguf.txt", "model", "damaged or incomplete", "again"),
+        ("llama-bad_port_in_use.txt", "address", "127.0.0.1, port 18082", "listen = 'socket'"),
+        ("llama-bad_oom_ctx_ulimit.txt", "memory", "175781.25 MB", "max_model_len"),
+        ("llama-bad_oom_weights_ulimit.txt", "memory", "41.96 MB", "smaller model"),
+    ],
+)
+def test_a_failed_start_is_explained(name: str, kind: str, cause: str, remedy: str) -> None:
+    diagnosis = failed_start(name)
+    assert diagnosis.kind == kind
+    assert cause in diagnosis.cause
+    assert remedy in diagnosis.remedy
+    assert diagnosis.evidence
+    assert len(diagnosis.evidence) <= 300
+
+
+def test_the_evidence_of_a_removed_flag_names_its_successor() -> None:
+    assert "--spec-draft-n-max" in failed_start("llama-bad_removed_flag.txt").evidence
+
+
+CORE = ["enginecore-killed.log", "startup-033b.log", "killed-033overlay.log"]
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_a_dead_engine_core_is_seen_though_vllm_exits_with_0(name: str) -> None:
+    diagnosis = served(name, EngineExit(code=0))
+    assert diagnosis.kind == "core"
+    assert "the engine core died" in diagnosis.cause
+
+
+def test_a_killed_worker_is_named_with_its_signal() -> None:
+    diagnosis = served("startup-033b.log", EngineExit(code=0))
+    assert "worker VllmWorker-0 was ended by SIGKILL" in diagnosis.cause
+    assert "exit code: -9" in diagnosis.evidence
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_a_kill_by_the_kernel_is_memory(name: str) -> None:
+    diagnosis = served(name, EngineExit(code=0, oom_kill=True))
+    assert diagnosis.kind == "memory"
+    assert "want of memory" in diagnosis.cause
+
+
+@pytest.mark.parametrize("name", ["shutdown-sigterm-idle.log", "shutdown-inflight.log"])
+def test_a_stop_that_somebody_else_asked_for_is_no_crash(name: str) -> None:
+    """Its drained requests fail with EngineDeadError all the same."""
+    assert served(name, EngineExit(code=0)).kind == "stopped"
+
+
+def test_a_stop_of_ours_is_just_that() -> None:
+    ending = Ending(profile=QWEN, exit=EngineExit(signal="SIGKILL"), stopping=True)
+    assert diagnose(ending).cause == "stopped as asked"
+
+
+def test_an_error_of_a_request_does_not_explain_the_end() -> None:
+    """An engine that has served wrote of wrong requests, which it survived."""
+    text = [
+        SERVER_ERROR + "Traceback (most recent call last):",
+        SERVER_ERROR + "ValueError: no multimodal model",
+        SERVER_ERROR + "1 validation error for Request",
+        "  messages",
+        SERVER_WARNING + "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup",
+    ]
+    diagnosis = diagnose(Ending(profile=QWEN, exit=EngineExit(code=0), lines=text))
+    assert diagnosis.kind == "core"
+    assert "without a word" in diagnosis.cause
+
+
+def test_an_error_of_the_core_itself_is_the_evidence() -> None:
+    text = [
+        CORE_ERROR + "EngineCore encountered a fatal error.",
+        CORE_ERROR + "AssertionError: block table is torn",
+        SERVER_ERROR
+        + "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+    ]
+    diagnosis = diagnose(Ending(profile=QWEN, exit=EngineExit(code=0), lines=text))
+    assert diagnosis.evidence == "AssertionError: block table is torn"
+
+
+OUT_OF_MEMORY = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 160.00 MiB. GPU 0 has a total "
+    "capacity of 44.42 GiB of which 143.00 MiB is free."
+)
+HELD_BY_OTHERS = (
+    "ValueError: Free memory on device cuda:0 (2.1/44.42 GiB) on startup is less than desired GPU "
+    "memory utilization (0.92, 40.87 GiB). Decrease GPU memory utilization."
+)
+WARMING_UP = (
+    "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (OUT_OF_MEMORY, "160.00 MiB more were asked for"),
+        (HELD_BY_OTHERS, "2.1 of 44.42 GiB free, and 40.87"),
+        ("ValueError: No available memory for the cache blocks. Try increasing", "no memory for"),
+        (WARMING_UP, "warming up with 256"),
+    ],
+)
+def test_a_gpu_that_is_full_is_memory(text: str, says: str) -> None:
+    line = CORE_ERROR + text
+    diagnosis = diagnose(
+        Ending(profile=QWEN, exit=EngineExit(code=1), lines=[line], phase="load", after_s=80)
+    )
+    assert diagnosis.kind == "memory"
+    assert says in diagnosis.cause
+
+
+REFUSED = "failed to create llama_context from model"
+
+
+def test_a_fast_failure_without_an_allocators_message_is_a_refused_setting() -> None:
+    ending = Ending(
+        profile=SMOL, exit=EngineExit(code=1), lines=[REFUSED], phase="load", after_s=2.0
+    )
+    diagnosis = diagnose(ending)
+    assert diagnosis.kind == "rejected"
+    assert "kv_cache_dtype" in diagnosis.remedy
+
+
+def test_a_slow_one_with_it_is_memory() -> None:
+    text = ["allocating 29000.00 MiB on device 0: cudaMalloc failed: out of memory", REFUSED]
+    ending = Ending(profile=SMOL, exit=EngineExit(code=1), lines=text, phase="load", after_s=29.9)
+    diagnosis = diagnose(ending)
+    assert diagnosis.kind == "memory"
+    assert "GPU 0 ran out of memory: 29000.00 MiB" in diagnosis.cause
+
+
+def test_unknown_words_before_anything_was_loaded_are_a_refused_setting() -> None:
+    text = ["Traceback (most recent call last):", "RuntimeError: head size 33 is odd"]
+    early = Ending(profile=QWEN, exit=EngineExit(code=1), lines=text, phase="starting", after_s=30)
+    assert diagnose(early).kind == "rejected"
+    assert diagnose(early).evidence == "RuntimeError: head size 33 is odd"
+    assert diagnose(replace(early, phase="compile")).kind == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("exit_", "kind"),
+    [
+        (EngineExit(signal="SIGKILL", oom_kill=True), "memory"),
+        (EngineExit(signal="SIGKILL", oom_kill=False), "killed"),
+        (EngineExit(signal="SIGSEGV"), "crashed"),
+        (EngineExit(signal="SIGTERM"), "stopped"),
+        (EngineExit(), "unknown"),
+    ],
+)
+def test_a_signal_says_what_it_can(exit_: EngineExit, kind: str) -> None:
+    assert diagnose(Ending(profile=SMOL, exit=exit_, lines=["last words"])).kind == kind
+
+
+def test_a_program_that_is_not_there_is_missing() -> None:
+    gone = EngineExit(error="No such file or directory: vllm (ENOENT)", error_number=errno.ENOENT)
+    diagnosis = diagnose(Ending(profile=QWEN, exit=gone, phase="starting"))
+    assert diagnosis.kind == "missing"
+    assert "Install the engine" in diagnosis.remedy
+
+
+def test_a_missing_wheel_is_one_line_to_mend() -> None:
+    text = [
+        "embedded: xllamacpp is not installed in /venv (No module named 'xllamacpp'): pip install"
+    ]
+    ending = Ending(profile=SMOL, exit=EngineExit(code=69), lines=text, phase="starting")
+    assert diagnose(ending).kind == "missing"
+    assert diagnose(ending).remedy == "pip install 'a40console[embedded]'"
+
+
+def test_the_exit_records_lines_serve_where_there_are_no_others() -> None:
+    exit_ = EngineExit(code=2, last_lines=("vllm: error: unrecognized arguments: --nope",))
+    assert "--nope" in diagnose(Ending(profile=QWEN, exit=exit_, phase="starting")).cause
+
+
+@given(
+    st.sampled_from([QWEN, SMOL]),
+    st.lists(st.text(max_size=60), max_size=10),
+    st.none() | st.integers(0, 255),
+    st.none() | st.sampled_from(["SIGKILL", "SIGTERM", "SIGSEGV"]),
+    st.sampled_from(["starting", "load", "ready"]),
+)
+def test_there_is_always_a_diagnosis(
+    profile: Profile, text: list[str], code: int | None, signal: str | None, phase: str
+) -> None:
+    exit_ = EngineExit(code=code, signal=signal)
+    diagnosis = diagnose(Ending(profile=profile, exit=exit_, lines=text, phase=phase))
+    assert diagnosis.cause
+    assert diagnosis.evidence
