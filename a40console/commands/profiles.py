@@ -25,6 +25,8 @@ from a40console.profiles.loader import ProfileSet, load_profiles, parse_profile
 from a40console.telemetry.cgroup import Cgroups
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_KEY = re.compile(r"[\w.-]+(?= is | must |: )")
+_NEXT_FAULT = re.compile(r"; (?=[\w.-]+(?: is | must |: ))")
 HIDDEN = "(set)"
 SHOWN_APART = ("name", "title", "known_issues")
 
@@ -52,10 +54,13 @@ def list_profiles(invocation: Invocation, *, as_json: bool) -> None:
     for name in ("profile", "kind", "what it is", "runs here", "from"):
         table.add_column(name, overflow="fold")
     for entry in summaries:
-        ready = "yes" if entry.ready else f"no: {entry.why_not}"
+        ready = "yes" if entry.ready else "no"
         cells = (entry.name, entry.kind, entry.title or entry.model, ready, entry.origin)
         table.add_row(*map(printable, cells))
     print_rich(invocation, table)
+    for entry in summaries:
+        if not entry.ready:
+            click.echo(printable(f"{entry.name} does not run here: {entry.why_not}"))
     for why in found.failures.values():
         note(why)
 
@@ -137,16 +142,17 @@ def _refusal(profile: Profile, paths: Paths) -> str | None:
 
 
 def _placed(file: Path, why: str) -> str:
-    """The fault with the line of its key, where the message names one but no line."""
-    fault = why.removeprefix(f"{file}: ")
-    key = re.match(r"[\w.-]+", fault)
-    if key is None or "at line" in fault:
-        return why
+    """The faults of a file, one a line, with the line of the key that each begins with."""
     try:
-        line = line_of(file.read_text(encoding="utf-8"), key[0].rstrip("."))
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        line = None
-    return why if line is None else f"{file}:{line}: {fault}"
+        return why
+    placed = []
+    for fault in _NEXT_FAULT.split(why.removeprefix(f"{file}: ")):
+        key = _KEY.match(fault)
+        line = line_of(text, key[0]) if key else None
+        placed.append(f"{file}: {fault}" if line is None else f"{file}:{line}: {fault}")
+    return "\n".join(placed)
 
 
 def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:

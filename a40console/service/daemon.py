@@ -20,6 +20,7 @@ from a40console.errors import ConsoleError
 from a40console.gateway.app import build_gateway
 from a40console.gateway.meter import Meter
 from a40console.model.control import HistoryPoint
+from a40console.model.event import Severity
 from a40console.model.figures import number
 from a40console.model.snapshot import ServiceInfo
 from a40console.operations import desire
@@ -87,7 +88,7 @@ class Daemon:
         self._follower = EngineFollower(
             runs=paths.engine_runs,
             period_s=settings.service.interval_s,
-            on_event=self._journal.record,
+            on_event=self._note,
         )
         self._operator.on_change = self._follower.follow
         self._upstream = EngineUpstream(self._status, paths.engine_runs, time.monotonic)
@@ -220,6 +221,9 @@ class Daemon:
     def end_streams(self) -> None:
         """Let readers of snapshots go, so that the servers can end."""
         self._board.close()
+
+    def _note(self, kind: str, text: str, severity: Severity, data: dict[str, str]) -> None:
+        self._journal.record(kind, text, severity, data)
 
     def _status(self) -> EngineStatus:
         return self._operator.status

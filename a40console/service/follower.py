@@ -38,6 +38,8 @@ class EngineFollower:
             endpoint=run.endpoint(self._runs),
             period_s=self._period_s,
             on_event=self._on_event,
+            # We name the number of slots, and llama.cpp then divides its cache among them.
+            kv_unified=False if run.profile.kind == "llamacpp" else None,
         )
         self._task = asyncio.create_task(self.sampler.run(), name="engine telemetry")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
 
@@ -235,15 +234,12 @@ def _fits_more(source: Source, capacity: Figure, held: Figure, load: Load) -> Fi
     if not load.contexts:
         return Missing("no session to take the size of")
     mean = sum(load.contexts) / len(load.contexts)
-    fits: Callable[[float, float], float | None] = (
-        lambda whole, used: float(floor((whole - used) / mean)) if mean >= 1 else None
-    )
+
+    def fits(whole: float, used: float) -> float | None:
+        return floor((whole - used) / mean) if mean >= 1 else None
+
     room = combine(fits, capacity, held, reason="no context yet")
     slots = number(source.gauge("idle_slots"))
     if slots is None:
-        return _estimate(_whole(room))
-    return _estimate(_whole(combine(lambda more: min(more, slots), room)))
-
-
-def _whole(figure: Figure) -> Figure:
-    return int(figure) if isinstance(figure, float) else figure
+        return _estimate(room)
+    return _estimate(combine(lambda more: min(more, int(slots)), room))

@@ -32,7 +32,7 @@ class FirstTokens:
             self._samples.popitem(last=False)
 
     def block(self, now_s: float, window_s: float = LONG_WINDOW_S) -> FirstToken | None:
-        """Quantiles over the window and the last five; None before the first request."""
+        """Quantiles over the window and the last five, oldest first; None before any request."""
         if not self._samples:
             return None
         ordered = sorted(self._samples.values())
@@ -42,7 +42,7 @@ class FirstTokens:
             p50=p50,
             p95=p95,
             count=len(recent),
-            last=tuple(ttft_s for _, ttft_s in reversed(ordered[-_LISTED:])),
+            last=tuple(ttft_s for _, ttft_s in ordered[-_LISTED:]),
             origin="gateway",
         )
 

@@ -9,7 +9,8 @@ between two scrapes of whoever scrapes, and are never read.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from a40console.model.request import EngineRow
 from a40console.telemetry.aliases import MEAN_BUSY_SLOTS, read_samples
 from a40console.telemetry.exposition import Samples
 from a40console.telemetry.fetch import Answer, EngineHttp, SourceError
+from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.reading import EngineReading, GaugeName, Setting
 from a40console.telemetry.vllm import (
     HEALTH_TIMEOUT_S,
@@ -93,8 +95,15 @@ def _slot(slot: dict[str, Any]) -> EngineSlot:
 class LlamaCppSource:
     """Reads the server; follows its tasks from one reading to the next."""
 
-    def __init__(self, http: EngineHttp, *, kv_unified: bool | None) -> None:
+    def __init__(
+        self,
+        http: EngineHttp,
+        *,
+        kv_unified: bool | None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._http = http
+        self._wall = wall
         self._kv_unified = kv_unified
         self._slots: tuple[EngineSlot, ...] = ()
         self._slots_error: SourceError | None = None
@@ -209,12 +218,14 @@ class LlamaCppSource:
                 return ()
             self._unseen += 1
             gone = [_unseen_row(self._unseen, at_s)]
+        ended_at = iso_utc(self._wall())
         share, rest = divmod(max(0, int(unseen)), len(gone))
         return tuple(
             replace(
                 row,
                 generated_tokens=row.generated_tokens + share + (1 if index < rest else 0),
                 ended_at_s=at_s,
+                ended_at=None if row.slot is None else ended_at,
             )
             for index, row in enumerate(gone)
         )
@@ -304,6 +315,6 @@ async def read_identity(http: EngineHttp) -> Identity:
         length = settings["n_ctx"]
     try:
         models = await read_models(http)
-    except SourceError as error:
-        return Identity(version, Missing(error.reason), length)
+    except SourceError:
+        return Identity(version, (), length)
     return Identity(version, tuple(str(m["id"]) for m in models if "id" in m), length)

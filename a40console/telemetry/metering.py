@@ -83,9 +83,10 @@ class Meter:
         """As learnt from finished requests; None before the first."""
         return self._learnt_characters / self._learnt_tokens if self._learnt_tokens else None
 
-    def assigned(self, request_id: str) -> float | None:
-        """Tokens apportioned to a row so far; None where none were."""
-        return self._assigned.get(request_id)
+    @property
+    def assigned_tokens(self) -> Mapping[str, float]:
+        """Tokens apportioned so far, by request id."""
+        return self._assigned
 
     def observe(
         self,

@@ -87,6 +87,11 @@ class Poller:
         return self._state in ("ok", "stale") and self._age_s <= self._stale_after_s
 
     @property
+    def undecided(self) -> bool:
+        """Whether nothing tells yet that it will not answer."""
+        return self._read_at_s is None and (self._error is None or self._error.passing)
+
+    @property
     def reason(self) -> str:
         """Why there is no reading, for figures that need one."""
         return "not read yet" if self._error is None else self._error.reason

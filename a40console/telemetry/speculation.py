@@ -1,4 +1,4 @@
-"""The measured part of the speculation block: what drafts bring, from the engine's counters. Pure."""
+"""The measured part of the speculation block: what drafts bring, by the engine's counters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def speculation(source: Source, *, enabled: bool | None) -> SpeculationInfo:
 
 
 def tokens_per_pass(change: Change | Missing) -> Figure:
-    """Tokens a sequence gets out of a pass, passes without drafts and the verified token included."""
+    """Tokens that a sequence gets out of a pass, drafted or not, the verified token included."""
     if isinstance(change, Missing):
         return change
     return ratio(
@@ -85,9 +85,11 @@ def _delta(change: Change | Missing, name: Literal["drafts"], source: Source) ->
 def _per_draft(change: Change | Missing, drafts: Figure) -> Figure:
     if isinstance(change, Missing):
         return change
-    return ratio(change.delta("accepted_tokens"), drafts, reason="no drafts in the window") if (
-        number(drafts) is not None
-    ) else drafts
+    return (
+        ratio(change.delta("accepted_tokens"), drafts, reason="no drafts in the window")
+        if (number(drafts) is not None)
+        else drafts
+    )
 
 
 def _acceptance(change: Change | Missing, drafts: Figure) -> Figure:

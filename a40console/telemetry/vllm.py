@@ -28,7 +28,9 @@ class Identity:
     """Who answers: read once a life of the engine."""
 
     version: Text
-    served_names: tuple[str, ...] | Missing
+    served_names: tuple[str, ...]
+    """Empty where they are not known."""
+
     max_model_len: Figure
 
 
@@ -117,7 +119,7 @@ async def read_identity(http: EngineHttp) -> Identity:
     except SourceError as error:
         if error.passing:
             raise
-        names: tuple[str, ...] | Missing = Missing(error.reason)
+        names: tuple[str, ...] = ()
         length: Figure = Missing(error.reason)
     else:
         names = tuple(str(model["id"]) for model in models if "id" in model)

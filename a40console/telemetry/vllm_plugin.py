@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from a40console.model.request import EngineRow, Phase
 from a40console.telemetry.fetch import EngineHttp, SourceError
+from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.reading import CounterName, EngineReading, GaugeName
 
 SOURCE = "vllm.plugin"
@@ -187,9 +187,3 @@ def _ended_row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
         ended_at_s=clocks.monotonic_s(ended_unix_s),
         ended_at=iso_utc(ended_unix_s),
     )
-
-
-def iso_utc(unix_s: float) -> str:
-    """An instant as the snapshot writes it: ISO 8601, UTC, milliseconds."""
-    at = datetime.fromtimestamp(unix_s, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -55,6 +55,7 @@ class ConsoleApp(App[None]):
     VERTICAL_BREAKPOINTS = [
         (0, "-tiny"),
         (18, "-short"),
+        (32, "-normal-height"),
         (46, "-tall"),
     ]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {
@@ -88,7 +89,7 @@ class ConsoleApp(App[None]):
         self._snapshot = blank_snapshot("no snapshot yet")
         self._arrived_s = clock()
         self._link = Link("connecting")
-        self._past = Past()
+        self.past = Past()
         self._seen_event: int | None = None
         self._complaints = self._dress(
             settings.console.theme, (theming.shipped(), *theme_folders)
@@ -103,7 +104,7 @@ class ConsoleApp(App[None]):
             link=self._link,
             age_s=self._clock() - self._arrived_s,
             unread=max(0, last - self._seen_event) if self._seen_event is not None else 0,
-            past=self._past,
+            past=self.past,
             keymap=self.keys,
         )
 
@@ -163,19 +164,19 @@ class ConsoleApp(App[None]):
         self._snapshot = message.snapshot
         self._arrived_s = self._clock()
         self._link = Link("live")
-        self._past.observe(message.snapshot)
+        self.past.observe(message.snapshot)
         self.show_reading()
 
     @on(ServiceFound)
     def _take_past(self, message: ServiceFound) -> None:
         if self._seen_event is None:
             self._seen_event = message.hello.events_last_id
-        self._past.recall(message.history)
-        self._past.mark(message.events)
+        self.past.recall(message.history)
+        self.past.mark(message.events)
 
     @on(EventsArrived)
     def _take_events(self, message: EventsArrived) -> None:
-        self._past.mark(message.events)
+        self.past.mark(message.events)
 
     @on(ServiceLost)
     def _take_loss(self, message: ServiceLost) -> None:

@@ -93,10 +93,19 @@ def duration(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return f"{whole // 60} m {whole % 60} s"
+        return _two(whole // 60, "m", whole % 60, "s")
     if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} m"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+        return _two(whole // 3600, "h", whole % 3600 // 60, "m")
+    return _two(whole // 86400, "d", whole % 86400 // 3600, "h")
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {unit} {small} {small_unit}" if small else f"{large} {unit}"
+
+
+def window(seconds: float) -> str:
+    """The span that figures were taken over: `60 s`."""
+    return f"{seconds:.0f} s" if seconds < 120 else duration(seconds)
 
 
 def latency(seconds: float) -> str:
@@ -128,10 +137,10 @@ def gibibytes(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes with the unit that keeps three digits: `98.4 MiB`."""
+    """Bytes with the unit that keeps two or three digits: `1.2 GiB`, `61 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 999.5:
-            return f"{count(value) if unit == 'B' else tenths(value)} {unit}"
+            return f"{count(value) if unit == 'B' or value >= 9.95 else tenths(value)} {unit}"
         value /= 1024
     return f"{tenths(value)} TiB"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ _SPEED_POINTS = 1000
 _EVENTS = 500
 _PHASES = 32
 _FORGET_AFTER_S = 120.0
+_NOUNS = {"engine": "", "speculation": "spec"}
 _MARKED = ("engine.", "speculation.", "prefix.", "counters.")
 
 
@@ -138,5 +140,7 @@ class Past:
 
 
 def _label(kind: str) -> str:
-    """`speculation.turned_on` → `speculation turned on`."""
-    return kind.replace(".", " ").replace("_", " ").replace("-", " ")
+    """A few letters for the time axis: `speculation.turned_on` → `spec on`."""
+    noun, _, verb = kind.partition(".")
+    words = [_NOUNS.get(noun, noun), *re.split(r"[._-]", verb.removeprefix("turned_"))]
+    return " ".join(word for word in words if word)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
 
 BARS = "▁▂▃▄▅▆▇█"
 _FULL = "█"
@@ -14,23 +15,28 @@ _BRAILLE = 0x2800
 
 
 def buckets(
-    points: Iterable[tuple[float, float | None]], *, now_s: float, span_s: float, number: int
+    points: Iterable[tuple[float, float | None]],
+    *,
+    now_s: float,
+    span_s: float,
+    number: int,
+    of: Callable[[Sequence[float]], float] = fmean,
 ) -> list[float | None]:
-    """Means of timed values in `number` equal spans that end now; None where there is no value.
+    """The mean of timed values in each of `number` equal spans that end now, None without values.
 
     The spans lie on a fixed grid of time, so a value keeps its place until the grid moves on.
+    `of` takes the place of the mean: the largest, for what comes in bursts.
     """
     if number < 1:
         return []
     width_s = span_s / number
     first = math.floor(now_s / width_s) - number + 1
-    sums, sizes = [0.0] * number, [0] * number
+    held: list[list[float]] = [[] for _ in range(number)]
     for at_s, value in points:
         index = math.floor(at_s / width_s) - first
         if value is not None and 0 <= index < number:
-            sums[index] += value
-            sizes[index] += 1
-    return [total / size if size else None for total, size in zip(sums, sizes, strict=True)]
+            held[index].append(value)
+    return [of(values) if values else None for values in held]
 
 
 def spark(values: Sequence[float | None], top: float | None = None) -> str:

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_process import CONSOLE, STUB, Run, Service, wait_for_door
 
 from a40console.commands.running import lock_holder
 from a40console.paths import Paths, locate
+from tests.commands.console_process import CONSOLE, STUB, Run, Service, wait_for_door
+
+ROOT = Path(__file__).parent.parent.parent
+"""On the path of the stub, which is built from the tests' snapshots."""
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def environment(paths: Paths) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("A40CONSOLE_") and name not in ("NO_COLOR", "COLORTERM")
     }
-    return {**kept, "A40CONSOLE_HOME": str(paths.home)}
+    return {**kept, "A40CONSOLE_HOME": str(paths.home), "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture

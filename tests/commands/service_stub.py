@@ -1,7 +1,7 @@
 """A service for tests of the command line: real socket, real lock, real HTTP, a scripted engine.
 
-Run as `python service_stub.py serve`; its home comes from A40CONSOLE_HOME, its script as JSON from
-STUB_SCRIPT (keys: see `Script`).
+Run as `python service_stub.py serve` with the repository on PYTHONPATH; its home comes from
+A40CONSOLE_HOME, its script as JSON from STUB_SCRIPT (keys: see `Script`).
 """
 
 from __future__ import annotations
@@ -25,37 +25,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from a40console.model.codec import encode
-from a40console.model.control import (
-    ClientEnvironment,
-    CommandResult,
-    Hello,
-    LogChunk,
-    Trouble,
-)
-from a40console.model.engine import EngineEnd, EngineState
-from a40console.model.event import Event, Finding
-from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import (
-    PROTOCOL_VERSION,
-    SCHEMA_VERSION,
-    Cost,
-    EngineInfo,
-    Host,
-    KvCache,
-    Latency,
-    Limit,
-    PrefixCache,
-    Requests,
-    ServiceInfo,
-    Slot,
-    Snapshot,
-    SpeculationInfo,
-    Throughput,
-    UsdPerMillion,
-)
+from a40console.model.control import ClientEnvironment, CommandResult, Hello, LogChunk, Trouble
+from a40console.model.engine import EngineState
+from a40console.model.event import Event
+from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.paths import locate, make_private
+from tests import make_snapshot as make
 
-NONE = Missing("not in this test")
 TOKEN = "secret-token-of-the-gateway"
 
 
@@ -86,176 +62,16 @@ class Script:
     stream_count: int | None = None
 
 
-def make_engine(state: EngineState, **changes: Any) -> EngineInfo:
-    alive = state not in (EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED)
-    gone = Missing("no engine runs")
-    engine = EngineInfo(
-        id="2026-11-29T10-55-12-tiny" if alive else gone,
-        kind="llamacpp" if alive else gone,
-        state=state,
-        phase="load" if state is EngineState.STARTING else Missing("ready"),
-        phase_s=12.0 if state is EngineState.STARTING else gone,
-        eta_s=Estimated(30.0) if state is EngineState.STARTING else gone,
-        profile="tiny" if alive else gone,
-        model="tiny.gguf" if alive else gone,
-        served_name="tiny-model" if alive else gone,
-        version="b1234" if alive else gone,
-        listen="socket" if alive else gone,
-        pid=900 if alive else gone,
-        session_id=900 if alive else gone,
-        uptime_s=11490.0 if alive else gone,
-        restarts=0,
-        exit=EngineEnd(
-            1, Missing("it ended by itself"), "CUDA out of memory", "2026-11-29T10:00:00Z"
-        )
-        if state is EngineState.FAILED
-        else Missing("running"),
-        max_model_len=2048 if alive else gone,
-        paused=False if alive else gone,
-        argv_digest="abc" if alive else gone,
-        effective=NONE,
-    )
-    return replace(engine, **changes)
-
-
-def make_slot(number: int, **changes: Any) -> Slot:
-    slot = Slot(
-        slot=number,
-        request_id=f"r{number}",
-        session="7f3a",
-        agent="main",
-        client="claude-code",
-        model="tiny-model",
-        direct=False,
-        phase="decode",
-        prompt_tokens=31204,
-        cached_tokens=29956,
-        reread_tokens=0,
-        generated_tokens=1204,
-        max_tokens=8192,
-        prefill_ratio=NONE,
-        tokens_per_s=412.6,
-        passes_per_s=22.7,
-        tokens_per_pass=18.2,
-        window_tokens_per_s=412.6,
-        ttft_s=0.31,
-        age_s=4.1,
-        method="engine",
-    )
-    return replace(slot, **changes)
-
-
-def make_snapshot(state: EngineState = EngineState.SERVING, **changes: Any) -> Snapshot:
-    """A snapshot that follows the contract; everything not asked for is missing."""
-    serving = state is EngineState.SERVING
-    snapshot = Snapshot(
-        schema=SCHEMA_VERSION,
-        protocol=PROTOCOL_VERSION,
-        seq=1,
-        at="2026-11-29T14:07:31.120Z",
-        monotonic_s=8123.4,
-        interval_s=1.0,
-        simulated=False,
-        service=ServiceInfo(version="0.1.0", pid=1, uptime_s=1.0, home="/h", read_only=False),
-        engine=make_engine(state),
-        slots=() if serving else Missing("the engine does not serve"),
-        recent=(),
-        sessions=NONE,
-        throughput=Throughput(
-            window_s=5.0,
-            source="stub",
-            age_s=0.1,
-            generation_tokens_per_s=412.6 if serving else NONE,
-            prefill_tokens_per_s=NONE,
-            passes_per_s=NONE,
-            sequences_per_pass=NONE,
-        ),
-        requests=Requests(
-            source="stub",
-            age_s=0.1,
-            held=0,
-            waiting=0 if serving else NONE,
-            waiting_by_reason={},
-            running=0 if serving else NONE,
-            max_running=4 if serving else NONE,
-            aborted=0,
-            failed=0,
-            preemptions=NONE,
-        ),
-        latency=Latency(window_s=60.0, ttft_s=NONE, pass_s=NONE, queue_s=NONE),
-        prefix_cache=PrefixCache(
-            window_s=60.0,
-            source="stub",
-            age_s=NONE,
-            hit_ratio=NONE,
-            hit_tokens=NONE,
-            queried_tokens=NONE,
-            prompts=NONE,
-            reusable_ratio=NONE,
-            hit_ratio_since_start=NONE,
-            last_loss=NONE,
-        ),
-        speculation=SpeculationInfo(
-            window_s=60.0,
-            source="stub",
-            age_s=NONE,
-            mode=NONE,
-            control="none",
-            started_with=NONE,
-            depth=NONE,
-            depth_max=NONE,
-            method=NONE,
-            tokens_per_pass=NONE,
-            accepted_per_draft=NONE,
-            acceptance_ratio=NONE,
-            accepted_ratio_per_position=NONE,
-            drafts=NONE,
-            tail_verdict=NONE,
-            locked_reason=None,
-            off_tokens_per_s_at_this_load=NONE,
-        ),
-        kv_cache=KvCache(
-            source="stub",
-            age_s=NONE,
-            held_tokens=NONE,
-            reusable_tokens=NONE,
-            free_tokens=NONE,
-            capacity_tokens=NONE,
-            held_ratio=NONE,
-            fits_more=NONE,
-        ),
-        gpus=Missing("no GPU"),
-        host=Host(
-            source="stub",
-            age_s=NONE,
-            cpu_quota_vcpu=NONE,
-            quota_origin="host",
-            cpu_used_vcpu=NONE,
-            throttled_ms_per_s=NONE,
-            busiest_engine_thread=NONE,
-            memory_used_bytes=NONE,
-            memory_limit_bytes=NONE,
-            shm_used_bytes=NONE,
-            shm_total_bytes=NONE,
-            disk_free_bytes=NONE,
-        ),
-        cost=Cost(
-            kind="hourly",
-            usd_per_hour=0.44,
-            includes_disk=False,
-            usd_so_far=1.41,
-            since="engine start",
-            usd_per_million=UsdPerMillion(now=0.3, session=NONE, since_rent=3.42),
-            counted="generated",
-        ),
-        limit=Limit(
-            cause="prefill", text="prefill of 18,990 tokens", evidence=(), ruled_out=("vcpu", "kv")
-        ),
-        findings=(),
-        events_last_id=7,
-        sources=(),
-    )
-    return replace(snapshot, **changes)
+def at_state(state: EngineState, slots: int = 0) -> Snapshot:
+    """A snapshot of an engine in that state; while it serves, with so many requests."""
+    if state is EngineState.SERVING and slots:
+        return make.snapshot(slots=tuple(make.slot(slot=number) for number in range(slots)))
+    special = {
+        EngineState.SERVING: make.idle,
+        EngineState.STARTING: make.starting,
+        EngineState.FAILED: make.failed,
+    }
+    return special[state]() if state in special else make.without_engine(state)
 
 
 class StubService:
@@ -302,18 +118,11 @@ class StubService:
 
     def _now(self) -> Snapshot:
         self._advance()
-        snapshot = make_snapshot(self._state, interval_s=self._script.interval_s)
-        running = self._script.running
-        if self._state is EngineState.SERVING:
-            snapshot = replace(
-                snapshot,
-                requests=replace(snapshot.requests, running=running),
-                slots=tuple(make_slot(number) for number in range(self._script.slots)),
-            )
-        if self._state is EngineState.FAILED:
-            finding = Finding("engine-failed", "error", "The engine failed", "e", "s", "Mend it.")
-            snapshot = replace(snapshot, findings=(finding,))
-        return snapshot
+        snapshot = at_state(self._state, self._script.slots)
+        if self._script.running:
+            requests = replace(snapshot.requests, running=self._script.running)
+            snapshot = replace(snapshot, requests=requests)
+        return replace(snapshot, interval_s=self._script.interval_s)
 
     async def _snapshot(self, request: Request) -> Response:
         return JSONResponse(encode(self._now()))

@@ -9,11 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
-from service_stub import TOKEN
 
 from a40console.commands.env import quoted
 from a40console.errors import Exit
+from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
+from tests.commands.service_stub import TOKEN
 
 
 def test_env_is_ready_to_paste(console: Run, service: Service) -> None:
@@ -111,6 +111,7 @@ def test_a_start_that_takes_too_long_goes_on(console: Run, service: Service) -> 
     assert "It goes on" in run.stderr
 
 
+@pytest.mark.slow
 def test_a_service_that_dies_meanwhile_is_not_waited_for_for_ever(
     console: Run, service: Service
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from console_process import CONSOLE_WITH_STUB, Run, Service, with_stub
-from service_stub import TOKEN
 
 from a40console.commands.chat import NO_USAGE, Answer, Piece, parse_event
 from a40console.errors import Exit, NotServingError
 from a40console.model.figures import Missing
+from tests.commands.console_process import CONSOLE_WITH_STUB, Run, Service, with_stub
+from tests.commands.service_stub import TOKEN
 
 
 def test_from_nothing_to_an_answer(console: Run, environment: dict[str, str]) -> None:
@@ -29,7 +29,7 @@ def test_from_nothing_to_an_answer(console: Run, environment: dict[str, str]) ->
     assert phase == "starting: load"
     assert figures.startswith("4 tokens   ")
     assert " tok/s   TTFT " in figures
-    assert figures.endswith("   tiny-model")
+    assert figures.endswith("   qwen3-coder-30b")
     assert TOKEN not in run.stdout + run.stderr
 
 
@@ -40,7 +40,7 @@ def test_json(console: Run, service: Service) -> None:
     assert document.pop("ttft_s") > 0
     assert document.pop("tokens_per_s") > 0
     assert document == {
-        "model": "tiny-model",
+        "model": "qwen3-coder-30b",
         "text": "You asked: why? [None]",
         "thinking": "",
         "finish_reason": "stop",
@@ -70,7 +70,7 @@ def test_an_engine_that_starts_already_is_waited_for(console: Run, service: Serv
     service(state="starting")
     run = console("ask", "x", "--timeout", "1")
     assert run.returncode == Exit.TIMED_OUT
-    assert "load 12 s" in run.stderr
+    assert "load 42 s" in run.stderr
 
 
 @pytest.mark.parametrize("state", ["hung", "orphaned", "asleep", "stopping"])

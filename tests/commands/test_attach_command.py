@@ -8,23 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from console_process import Run
 
 from a40console.commands.attach import _address
 from a40console.errors import Exit, UsageError
-
-HERE = Path(__file__).parent
+from tests.commands.console_process import Run
 
 WITH_A_FOREIGN_ENGINE = """
 import sys, types
-sys.path.insert(0, {here!r})
-from service_stub import make_snapshot
+from tests.commands.service_stub import at_state
 from a40console.model.engine import EngineState
 
 async def snapshots(url, *, api_key, interval_s):
     print(url, api_key, file=sys.stderr)
     for _ in range(3):
-        yield make_snapshot(EngineState({state!r}))
+        yield at_state(EngineState({state!r}))
 
 stand_in = types.ModuleType("a40console.service.attach")
 stand_in.snapshots = snapshots
@@ -37,7 +34,7 @@ sys.exit(main())
 def attach(
     environment: dict[str, str], state: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    code = WITH_A_FOREIGN_ENGINE.format(here=str(HERE), state=state)
+    code = WITH_A_FOREIGN_ENGINE.format(state=state)
     return subprocess.run(
         [sys.executable, "-c", code, "attach", *arguments],
         env=environment,

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from console_process import CONSOLE, Run, Service
 
 from a40console import __version__
 from a40console.errors import Exit
 from a40console.paths import Paths
+from tests.commands.console_process import CONSOLE, Run, Service
 
 COMMANDS = [
     *("serve", "stop", "status", "watch", "wait"),

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
 
 from a40console.commands.running import OUTPUT_LIMIT_BYTES, is_locked, lock_holder
 from a40console.errors import Exit
 from a40console.paths import Paths, make_private
+from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
 
 
 def test_a_service_is_started_detached(
@@ -185,8 +185,8 @@ def test_wait_before_the_service_is_up(
     ("goal", "script", "code", "text"),
     [
         ("ready", {"state": "serving"}, 0, "ready after"),
-        ("ready", {"state": "starting"}, 7, "The engine is starting: load 12 s, ≈30 s left"),
-        ("ready", {"state": "failed"}, 4, "CUDA out of memory"),
+        ("ready", {"state": "starting"}, 7, "The engine is starting: load 42 s, ≈35 s left"),
+        ("ready", {"state": "failed"}, 4, "out of GPU memory"),
         ("ready", {"state": "absent"}, 7, "The engine is absent"),
         ("idle", {"state": "serving"}, 0, "idle after"),
         ("idle", {"state": "serving", "running": 2}, 7, "2 running"),

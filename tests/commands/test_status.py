@@ -12,10 +12,8 @@ import termios
 from dataclasses import fields, replace
 
 import pytest
-from console_process import CONSOLE, Run, Service
 from hypothesis import given
 from hypothesis import strategies as st
-from service_stub import make_engine, make_slot, make_snapshot
 
 from a40console.commands.verdict import one_line, verdict_lines
 from a40console.errors import Exit
@@ -23,6 +21,9 @@ from a40console.model.codec import decode
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.snapshot import Snapshot
+from tests import make_snapshot as make
+from tests.commands.console_process import CONSOLE, Run, Service
+from tests.commands.service_stub import at_state
 
 
 def words(line: str) -> str:
@@ -44,11 +45,12 @@ def test_text_is_the_verdict_and_the_slots_without_colours(console: Run, service
     service(state="serving", slots=2)
     run = console("status")
     lines = run.stdout.splitlines()
-    assert lines[0].startswith("● SERVING   413 tok/s   2 decoding · 0 prefill · 0 held")
-    assert lines[0].endswith("tiny  llamacpp b1234  up 3 h 11 m")
-    assert lines[1] == "LIMIT  prefill of 18,990 tokens   ruled out: vcpu kv"
-    assert (
-        lines[2] == "COST   $0.30/1M now   $3.42/1M since rent   $0.44/h   $1.41 since engine start"
+    assert lines[0].startswith("● SERVING   825 tok/s   2 decoding · 0 prefill · 0 held   ")
+    assert lines[0].endswith("   qwen3-coder-30b  vllm 0.33.0  up 3 h 12 m")
+    assert lines[1].startswith("LIMIT  prefill of 18,990 tokens (sub-agent Explore), ≈ 1.4 s left")
+    assert lines[1].endswith("   ruled out: vcpu kv queue clocks gate")
+    assert words(lines[2]) == (
+        "COST $0.31/1M now $0.46/1M session $3.42/1M since rent $0.454/h with disk $1.45 since rent"
     )
     assert words(lines[3]) == (
         "slot session client phase context reused gen tok/s pass/s × tok/pass TTFT age"
@@ -64,8 +66,8 @@ def test_line_is_one_line(console: Run, service: Service) -> None:
     service(state="starting")
     run = console("status", "--line")
     assert run.stdout == (
-        "STARTING   load 12 s, ≈30 s left   tiny  llamacpp b1234  up 3 h 11 m"
-        "   limit: prefill   $0.44/h\n"
+        "STARTING   load 42 s, ≈35 s left   qwen3-coder-30b  vllm 0.33.0"
+        "   limit: starting   $0.454/h\n"
     )
 
 
@@ -81,10 +83,10 @@ def test_only_check_makes_a_state_an_exit_code(
 def test_a_failure_is_told_with_cause_and_remedy(console: Run, service: Service) -> None:
     service(state="failed")
     run = console("status")
-    assert run.stdout.startswith("✖ FAILED   CUDA out of memory\n")
-    assert "✖ The engine failed" in run.stdout
-    assert "Mend it." in run.stdout
-    assert "slots  –  the engine does not serve" in run.stdout
+    assert run.stdout.startswith("✖ FAILED   out of GPU memory while the KV cache was allocated   ")
+    assert "✖ the KV cache does not fit beside the weights" in run.stdout
+    assert "Lower max_model_len to 131072" in words(run.stdout)
+    assert "slots  –  no engine runs" in run.stdout
 
 
 def test_another_protocol_is_refused_with_the_way_out(console: Run, service: Service) -> None:
@@ -164,8 +166,8 @@ def test_watch_writes_a_line_a_snapshot(console: Run, service: Service) -> None:
     run = console("watch", "--count", "3")
     assert run.returncode == 0
     line = (
-        "2026-11-29T14:07:31.120Z   SERVING   413 tok/s   0 decoding · 0 prefill · 0 held   "
-        "tiny  llamacpp b1234  up 3 h 11 m   limit: prefill   $0.44/h"
+        f"{make.at()}   SERVING   0 tok/s   0 decoding · 0 prefill · 0 held   "
+        "qwen3-coder-30b  vllm 0.33.0  up 3 h 12 m   limit: idle   $0.454/h"
     )
     assert run.stdout.splitlines() == [line] * 3
 
@@ -197,7 +199,7 @@ FIGURES = st.one_of(
 def test_no_verdict_shows_a_missing_figure_as_nought(
     state: EngineState, speed: Figure, price: Figure, running: Figure
 ) -> None:
-    snapshot = make_snapshot(state)
+    snapshot = at_state(state)
     snapshot = replace(
         snapshot,
         slots=Missing("unknown"),
@@ -221,20 +223,20 @@ def test_every_figure_of_a_slot_may_be_missing() -> None:
 
     figures = {
         field.name: Missing("unknown")
-        for field in fields(make_slot(0))
+        for field in fields(make.slot())
         if "Figure" in str(field.type) or "Text" in str(field.type)
     }
-    cells = _slot_cells(make_slot(0, **figures))
+    cells = _slot_cells(make.slot(**figures))
     shown = [cells[name] for name in ("session", "client", "context", "reused", "gen", "tok/s")]
     assert shown == ["–"] * 6
     assert cells["pass/s × tok/pass"] == "– × –"
 
 
 def test_an_unknown_price_says_why() -> None:
-    cost = make_snapshot().cost
+    cost = make.cost()
     nothing = Missing("no price in the profile")
     spans = replace(cost.usd_per_million, now=nothing, session=nothing, since_rent=nothing)
-    snapshot = make_snapshot(
+    snapshot = make.snapshot(
         cost=replace(cost, usd_per_hour=nothing, usd_so_far=nothing, usd_per_million=spans)
     )
     assert verdict_lines(snapshot)[2] == "COST   –  no price in the profile"
@@ -243,11 +245,11 @@ def test_an_unknown_price_says_why() -> None:
 def test_text_from_the_engine_cannot_steer_the_terminal(console: Run) -> None:
     from a40console.commands.output import printable
 
-    engine = make_engine(EngineState.SERVING, profile="\x1b]0;owned\x07\x1b[2Jname\x9b31m\r")
-    assert "name31m" in printable(one_line(make_snapshot(engine=engine)))
-    assert "\x1b" not in printable(one_line(make_snapshot(engine=engine)))
+    engine = make.engine(profile="\x1b]0;owned\x07\x1b[2Jname\x9b31m\r")
+    assert "name31m" in printable(one_line(make.snapshot(engine=engine)))
+    assert "\x1b" not in printable(one_line(make.snapshot(engine=engine)))
 
 
 def test_a_simulated_engine_says_so() -> None:
-    assert verdict_lines(make_snapshot(simulated=True))[0].startswith("● SIMULATED SERVING")
-    assert one_line(make_snapshot(simulated=True)).startswith("SIMULATED")
+    assert verdict_lines(make.snapshot(simulated=True))[0].startswith("● SIMULATED SERVING")
+    assert one_line(make.snapshot(simulated=True)).startswith("SIMULATED")

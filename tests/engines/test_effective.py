@@ -20,7 +20,8 @@ CPU = SHIPPED["smollm2-135m-vllm-cpu"]
 QWEN = SHIPPED["qwen3-coder-30b"]
 CONFIG = (
     "(EngineCore pid=9) INFO 11-29 13:00:00 [core.py:133] "
-    "Initializing a V1 LLM engine (v0.32.0) with config: model='m', speculative_config=None, max_seq_len=262144, quantization=awq_marlin, "
+    "Initializing a V1 LLM engine (v0.32.0) with config: model='m', speculative_config=None, "
+    "max_seq_len=262144, quantization=awq_marlin, "
     "enforce_eager=False, kv_cache_dtype=fp8_e4m3, device_config=cuda, enable_prefix_caching=True, "
     "enable_chunked_prefill=True"
 )

@@ -12,11 +12,11 @@ from typing import Any
 
 import httpx
 
+from a40console.model.codec import encode
+from a40console.model.figures import Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.service.client import ServiceClient
 from tests.live.console import SCHEMA, Console
-from a40console.model.codec import encode
-from a40console.model.figures import Missing, number
 
 WORDS = "Write a long story about a lighthouse keeper who counts the waves. Part {}."
 

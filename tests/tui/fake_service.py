@@ -102,9 +102,7 @@ class FakeService:
         if offset > len(data):
             start = 0
         piece = data[start : start + int(query["limit"])]
-        return LogChunk(
-            path=self.log_path, text=piece.decode(), next_offset=start + len(piece)
-        )
+        return LogChunk(path=self.log_path, text=piece.decode(), next_offset=start + len(piece))
 
     def _command(self, request: httpx.Request, name: str) -> httpx.Response:
         if request.method == "GET":

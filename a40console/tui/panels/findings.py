@@ -32,7 +32,7 @@ def first_finding(reading: Reading, size: Size) -> list[Line]:
     more = f"  +{len(findings) - 1} more" if len(findings) > 1 else ""
     left = line(" ", Span(f"{glyph} {first.code}  ", role), text, Span(evidence, Role.MUTED))
     right = line(Span(more + "  " if more else "", Role.WARN), *_keys(reading, first))
-    return [spread(left, right, size.width)]
+    return [spread(left, right, size.width - 1)]
 
 
 def _keys(reading: Reading, finding: Finding) -> list[Span]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from textual.geometry import Size
 
 from a40console.model.command import COMMANDS, Command
+from a40console.model.engine import EngineState
 from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
 from a40console.tui.ink import Line, Role, Span, flow, line, rule, width_of
@@ -68,11 +69,19 @@ def clock(reading: Reading, size: Size) -> list[Line]:
 
 def hints(reading: Reading, size: Size) -> list[Line]:
     """The keys that do something now, and always how to get help and how to leave."""
-    last = flow([_hint(reading, command) for command in _LEAVING], size.width)
-    usable = [_hint(reading, command) for command in _HINTED if why_not(command, reading) is None]
-    room = size.width - width_of(last) - 3
-    first = flow([item for item in usable if item], room)
-    return [line(" ", first, "  " if first else "", last)]
+    gap = "  " if size.width >= 100 else " "
+    last = flow([_hint(reading, command) for command in _LEAVING], size.width, gap)
+    usable = [_hint(reading, command) for command in _HINTED if _is_useful(command, reading)]
+    room = size.width - width_of(last) - 1 - len(gap)
+    first = flow([item for item in usable if item], room, gap)
+    return [line(" ", first, gap if first else "", last)]
+
+
+def _is_useful(command: Command, reading: Reading) -> bool:
+    """Whether a hint earns its place: it can run, and there is something for it to do."""
+    if command.id == "engine.clean" and reading.snapshot.engine.state is not EngineState.ORPHANED:
+        return False
+    return why_not(command, reading) is None
 
 
 def _hint(reading: Reading, command: Command) -> Line:

@@ -9,6 +9,7 @@ from textual.geometry import Size
 
 from a40console.model.figures import Figure, Missing, is_estimate, number
 from a40console.model.snapshot import (
+    CacheLoss,
     FirstToken,
     Gpu,
     KvCache,
@@ -19,12 +20,12 @@ from a40console.model.snapshot import (
 )
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
-from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line
+from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, width_of, wrap
 from a40console.tui.panels.speed import compact_speed, passes, prefill
-from a40console.tui.raster import BARS
+from a40console.tui.raster import spark
 from a40console.tui.reading import Reading
 
-_LABEL = 13
+_LABEL = 14
 _OUTLIER = 3.0
 """A first-token time this many times the median of the last five is marked."""
 
@@ -82,7 +83,7 @@ def _mode(info: SpeculationInfo) -> Line:
     drafts = (
         ""
         if isinstance(info.drafts, Missing)
-        else f"  {shown(info.drafts, fmt.count)} drafts in {fmt.duration(info.window_s)}"
+        else f"  {shown(info.drafts, fmt.count)} drafts in {fmt.window(info.window_s)}"
     )
     return line(
         Span(f"{info.mode}", Role.STRONG), f" {method} {depth}, {control}", Span(drafts, Role.MUTED)
@@ -95,12 +96,12 @@ def _curve(info: SpeculationInfo, width: int) -> Line:
     if isinstance(curve, Missing):
         return flow([line(per_pass), gap(curve)], width)
     ratios = [number(ratio) for ratio in curve]
-    bars = "".join(
-        " " if ratio is None else BARS[min(7, int(ratio * 8))] for ratio in ratios[: width // 2]
-    )
     last = ratios[-1] if ratios else None
-    tail = f"last {fmt.percent(last)}" if last is not None else ""
-    return flow([line(per_pass), line(Span(bars, Role.SERIES)), line(tail), _verdict(info)], width)
+    tail = line(f"last {fmt.percent(last)}: " if last is not None else "", _verdict(info))
+    room = width - len(per_pass) - width_of(tail) - 4
+    every = max(1, -(-len(ratios) // max(1, room)))
+    bars = spark(ratios[every - 1 :: every], top=1.0)
+    return flow([line(per_pass), line(Span(bars, Role.SERIES)), tail], width)
 
 
 def _verdict(info: SpeculationInfo) -> Line:
@@ -121,31 +122,45 @@ def caches(reading: Reading, size: Size) -> list[Line]:
     snapshot = reading.snapshot
     width = size.width
     cache = snapshot.prefix_cache
-    first = [labelled("Prefix cache", _hits(cache), width)]
+    first = [labelled("Prefix cache", _hits(cache, width - _LABEL), width)]
     if not isinstance(cache.last_loss, Missing):
-        loss = cache.last_loss
-        text = f"{loss.session} turn {loss.turn} re-read {fmt.count(loss.tokens)}: {loss.cause}"
-        first.append(labelled("", line(Span("lost ", Role.WARN), clean(text)), width))
+        room = 1 if size.height < 4 else 2
+        first += [labelled("", part, width) for part in _loss(cache.last_loss, width, room)]
     second = [labelled("KV cache", _kv(snapshot.kv_cache, width - _LABEL), width)]
     return aged(reading, cache.age_s, first) + aged(reading, snapshot.kv_cache.age_s, second)
 
 
-def _hits(cache: PrefixCache) -> Line:
+def _loss(loss: CacheLoss, width: int, rows: int) -> list[Line]:
+    """The last prefix that was lost: whose, in which turn, how much and why."""
+    text = f"{loss.session} turn {loss.turn} re-read {fmt.count(loss.tokens)}: {loss.cause}"
+    parts = wrap(text, width - _LABEL - 2)
+    if len(parts) > rows:
+        parts = [fit(line(clean(text)), width - _LABEL - 2)]
+    return [
+        line(Span("▲ " if index == 0 else "  ", Role.WARN), part)
+        for index, part in enumerate(parts)
+    ]
+
+
+def _hits(cache: PrefixCache, width: int) -> Line:
     since = shown(cache.hit_ratio_since_start, fmt.percent)
     if isinstance(cache.hit_ratio, Missing):
-        tail = "" if since == DASH else f"  {since} since start"
-        return line(gap(cache.hit_ratio), tail)
+        tail = "" if since == DASH else f"{since} since start"
+        return flow([gap(cache.hit_ratio), line(Span(tail, Role.MUTED))], width)
     prompts = number(cache.prompts)
     where = "" if prompts is None else f" of {fmt.plural(prompts, 'prompt')}"
     reusable = (
         ""
         if isinstance(cache.reusable_ratio, Missing)
-        else f"  {shown(cache.reusable_ratio, fmt.percent)} of reusable"
+        else f"{shown(cache.reusable_ratio, fmt.percent)} of reusable"
     )
-    return line(
-        Span(shown(cache.hit_ratio, fmt.percent), Role.STRONG),
-        f"{where}{reusable}",
-        Span(f"  {since} since start", Role.MUTED),
+    return flow(
+        [
+            line(Span(shown(cache.hit_ratio, fmt.percent), Role.STRONG), where),
+            line(reusable),
+            line(Span(f"{since} since start", Role.MUTED)),
+        ],
+        width,
     )
 
 
@@ -162,7 +177,7 @@ def _kv(cache: KvCache, width: int) -> Line:
     more = (
         line("")
         if isinstance(cache.fits_more, Missing)
-        else line(Span(f"  {shown(cache.fits_more, fmt.count)} more fit", Role.MUTED))
+        else line(Span(f"{shown(cache.fits_more, fmt.count)} more fit", Role.MUTED))
     )
     return flow([line(f"{held} {reusable} {capacity}"), more], width)
 
@@ -183,9 +198,13 @@ def machine(reading: Reading, size: Size) -> list[Line]:
     )
     if isinstance(snapshot.gpus, Missing):
         return [*lines, labelled("GPU", gap(snapshot.gpus), width)]
+    roomy = size.height >= len(lines) + 2 * len(snapshot.gpus)
     for gpu in snapshot.gpus:
         name = "GPU" if len(snapshot.gpus) == 1 else f"GPU {gpu.index}"
-        lines += aged(reading, gpu.age_s, [labelled(name, _gpu(gpu, room), width)])
+        rows = [labelled(name, _gpu(gpu, room, strained=not roomy), width)]
+        if roomy:
+            rows.append(labelled("", flow([_throttle(gpu), _bandwidth(gpu)], room), width))
+        lines += aged(reading, gpu.age_s, rows)
     return lines
 
 
@@ -213,35 +232,41 @@ def _plain(value: float) -> str:
     return fmt.count(value) if value == round(value) else fmt.tenths(value)
 
 
+def _whole_gib(value: float) -> str:
+    return _plain(value / fmt.GIB)
+
+
 def _memory(snapshot: Snapshot, width: int) -> Line:
     host = snapshot.host
     ram = (
         f"{shown(host.memory_used_bytes, fmt.gibibytes)} of "
-        f"{shown(host.memory_limit_bytes, fmt.gibibytes)} GiB"
+        f"{shown(host.memory_limit_bytes, _whole_gib)} GiB"
     )
     shm = (
-        f"shm {shown(host.shm_used_bytes, fmt.gibibytes)}"
-        f"/{shown(host.shm_total_bytes, fmt.gibibytes)}"
+        f"shm {shown(host.shm_used_bytes, fmt.gibibytes)}/{shown(host.shm_total_bytes, _whole_gib)}"
     )
     return flow(
         [line(ram), line(shm), line(f"disk {shown(host.disk_free_bytes, fmt.size)} free")], width
     )
 
 
-def _gpu(gpu: Gpu, width: int) -> Line:
+def _gpu(gpu: Gpu, width: int, *, strained: bool) -> Line:
+    """Memory, use, power and heat; with `strained`, what slows it down on the same line."""
     memory = (
         f"{shown(gpu.memory_used_bytes, fmt.gibibytes)} of "
         f"{shown(gpu.memory_total_bytes, fmt.gibibytes)} GiB"
     )
-    power = f"{shown(gpu.power_w, fmt.count)}/{shown(gpu.power_limit_w, fmt.count)} W"
+    power = f"{shown(gpu.power_w, fmt.count):>3}/{shown(gpu.power_limit_w, fmt.count)} W"
     items = [
         line(memory),
         line(f"{shown(gpu.utilization_ratio, fmt.percent):>5}"),
         line(power),
         line(f"{shown(gpu.temperature_c, fmt.count)} °C"),
-        _throttle(gpu),
-        _bandwidth(gpu),
     ]
+    if strained:
+        place = 1 if gpu.throttle_reasons and not isinstance(gpu.throttle_reasons, Missing) else 4
+        items.insert(place, _throttle(gpu))
+        items.append(_bandwidth(gpu))
     return flow(items, width)
 
 
@@ -266,37 +291,38 @@ def latencies(reading: Reading, size: Size) -> list[Line]:
     """Prefill speed, time to first token, passes, and what went wrong with requests."""
     snapshot = reading.snapshot
     width = size.width
+    room = width - _LABEL
     latency = snapshot.latency
     return [
-        labelled("Prefill", prefill(reading, width - _LABEL), width),
-        labelled("First token", _ttft(latency.ttft_s), width),
-        labelled("Passes", line(passes(reading), "  ", _quantiles(latency.pass_s)), width),
-        labelled("Requests", _requests(snapshot, width - _LABEL), width),
+        labelled("Prefill", prefill(reading, room), width),
+        labelled("First token", _ttft(latency.ttft_s, room), width),
+        labelled("Passes", flow([passes(reading), *_quantiles(latency.pass_s)], room), width),
+        labelled("Requests", _requests(snapshot, room), width),
     ]
 
 
-def _ttft(first: FirstToken | Missing) -> Line:
+def _ttft(first: FirstToken | Missing, width: int) -> Line:
     if isinstance(first, Missing):
         return gap(first)
     middle = median(first.last) if first.last else 0.0
     parts: list[Span] = []
     for seconds in first.last:
         odd = middle > 0 and seconds > _OUTLIER * middle
-        parts.append(
-            Span(f"{fmt.rate(seconds)}{'!' if odd else ''} ", Role.WARN if odd else Role.TEXT)
-        )
+        text = f"{fmt.rate(seconds)}{'!' if odd else ''} "
+        parts.append(Span(text, Role.WARN if odd else Role.TEXT))
     last = line(*parts, "s") if parts else line(Span(DASH, Role.MUTED))
-    p50 = Span(f"  p50 {shown(first.p50, fmt.latency)} of {first.count}", Role.MUTED)
-    return line(last, p50, Span("" if first.origin == "gateway" else "  by the engine", Role.MUTED))
+    p50 = Span(f"p50 {shown(first.p50, fmt.latency)} of {first.count}", Role.MUTED)
+    origin = Span("" if first.origin == "gateway" else "by the engine", Role.MUTED)
+    return flow([last, line(p50), line(origin)], width)
 
 
-def _quantiles(latency: Percentiles | Missing) -> Line:
+def _quantiles(latency: Percentiles | Missing) -> list[Line]:
     if isinstance(latency, Missing):
-        return gap(latency)
-    return line(
-        f"p50 {shown(latency.p50, fmt.latency)}",
-        Span(f"  p95 {shown(latency.p95, fmt.latency)}", Role.MUTED),
-    )
+        return [gap(latency)]
+    return [
+        line(f"p50 {shown(latency.p50, fmt.latency)}"),
+        line(Span(f"p95 {shown(latency.p95, fmt.latency)}", Role.MUTED)),
+    ]
 
 
 def _requests(snapshot: Snapshot, width: int) -> Line:
@@ -306,7 +332,7 @@ def _requests(snapshot: Snapshot, width: int) -> Line:
         [
             line(f"{running} running"),
             _count("preempted", requests.preemptions),
-            _count("aborted", requests.aborted),
+            line(Span(f"aborted {shown(requests.aborted, fmt.count)}", Role.MUTED)),
             _count("failed", requests.failed),
         ],
         width,
@@ -330,7 +356,7 @@ def compact(reading: Reading, size: Size) -> list[Line]:
     drawers: tuple[tuple[str, Callable[[], Line]], ...] = (
         ("gen", lambda: compact_speed(reading, room)),
         ("spec", lambda: _compact_speculation(snapshot.speculation, room)),
-        ("cache", lambda: _hits(snapshot.prefix_cache)),
+        ("cache", lambda: _hits(snapshot.prefix_cache, room)),
         ("KV", lambda: _kv(snapshot.kv_cache, room)),
         ("TTFT", lambda: _compact_latency(snapshot, room)),
         ("box", lambda: _box(snapshot, room)),
@@ -360,7 +386,8 @@ def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
 
 def _compact_latency(snapshot: Snapshot, width: int) -> Line:
     latency = snapshot.latency
-    return flow([_ttft(latency.ttft_s), line("pass ", _quantiles(latency.pass_s))], width)
+    steps = line("pass ", _quantiles(latency.pass_s)[0])
+    return flow([_ttft(latency.ttft_s, width - width_of(steps) - 2), steps], width)
 
 
 def _box(snapshot: Snapshot, width: int) -> Line:
@@ -368,7 +395,7 @@ def _box(snapshot: Snapshot, width: int) -> Line:
     cpu = f"CPU {shown(host.cpu_used_vcpu, fmt.tenths)}/{shown(host.cpu_quota_vcpu, _plain)}"
     ram = (
         f"RAM {shown(host.memory_used_bytes, fmt.gibibytes)}"
-        f"/{shown(host.memory_limit_bytes, fmt.gibibytes)}"
+        f"/{shown(host.memory_limit_bytes, _whole_gib)}"
     )
     gpu = (
         line(Span(f"GPU {DASH} {clean(snapshot.gpus.reason)}", Role.MUTED))

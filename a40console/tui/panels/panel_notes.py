@@ -11,7 +11,7 @@ from a40console.tui.reading import Reading
 def _origin(source: str, window_s: float | None, age_s: Figure) -> str:
     parts = [source or "no source"]
     if window_s:
-        parts.append(f"window {fmt.duration(window_s)}")
+        parts.append(f"window {fmt.window(window_s)}")
     age = number(age_s)
     if age is not None:
         parts.append(f"{fmt.age(age)} old" if age >= 1 else "fresh")

@@ -120,6 +120,11 @@ def layout(width: int) -> Layout:
     return Layout(grown, short=width < _NORMAL)
 
 
+def is_live(row: Row) -> bool:
+    """Whether the row is a request or a client of now, not one that finished."""
+    return not isinstance(row, RecentRequest)
+
+
 def rows(reading: Reading) -> list[Row]:
     """Live requests and waiting clients in the order they first appeared, then what finished."""
     snapshot = reading.snapshot

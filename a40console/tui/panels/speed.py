@@ -103,12 +103,13 @@ def _visible(marks: Iterable[Mark], now_s: float) -> list[Mark]:
 def prefill(reading: Reading, width: int) -> Line:
     """Computed prompt tokens per second over the same span, as a spark."""
     past = reading.past
-    cells = max(8, width - 34)
+    cells = max(8, width - 19)
     values = buckets(
         ((p.at_s, number(p.prefill_tokens_per_s)) for p in past.speed),
         now_s=past.now_s,
         span_s=SPEED_SPAN_S,
         number=cells,
+        of=max,
     )
     known = [value for value in values if value is not None]
     if not known:

@@ -9,12 +9,13 @@ from a40console.model.figures import Missing
 from a40console.model.snapshot import EngineInfo, Snapshot, SpeculationInfo
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
-from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread
+from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread, width_of
 from a40console.tui.reading import Reading
 
 _HEAD = 11
 """Cells of the first column: the longest state word and its glyph."""
 
+_SHORT_HEAD = 5
 _NARROW = 100
 
 _STATES: dict[EngineState, tuple[str, str, Role]] = {
@@ -54,13 +55,15 @@ def verdict(reading: Reading, size: Size) -> list[Line]:
     ]
     if not reading.stale:
         return lines
-    return [fit(_stale(reading), size.width), *faded(lines[:1]), *faded(lines[2:])]
+    return [fit(_stale(reading, size.width), size.width), *faded(lines[:1]), *faded(lines[2:])]
 
 
-def _stale(reading: Reading) -> Line:
+def _stale(reading: Reading, width: int) -> Line:
     trouble = reading.link.trouble
     if reading.link.state == "connecting" and trouble is None:
-        return line(_head("◌", "CONNECTING", Role.MUTED), "waiting for the service's first word")
+        return line(
+            _head("◌", "CONNECTING", Role.MUTED, width), "waiting for the service's first word"
+        )
     if reading.link.state == "live":
         message = "the service has gone silent"
     elif trouble is not None and "another" in trouble.message:
@@ -68,15 +71,16 @@ def _stale(reading: Reading) -> Line:
     else:
         message = "no service answers (reconnecting)"
     seen = f"last seen {fmt.age(reading.age_s)} ago" if reading.snapshot.seq else "never seen"
-    return line(_head("✖", "NO SERVICE", Role.BAD), message, Span(f", {seen}", Role.MUTED))
+    return line(_head("✖", "NO SERVICE", Role.BAD, width), message, Span(f", {seen}", Role.MUTED))
 
 
-def _head(glyph: str, word: str, role: Role) -> Line:
-    return line(" ", Span(f"{glyph} {word}".ljust(_HEAD), role), " ")
+def _head(glyph: str, word: str, role: Role, width: int) -> Line:
+    text = f"{glyph} {word}"
+    return line(" ", Span(text.ljust(_HEAD) if width >= _NARROW else text, role), " ")
 
 
-def _label(word: str) -> Line:
-    return line(" ", Span(word.ljust(_HEAD), Role.LABEL), " ")
+def _label(word: str, width: int) -> Line:
+    return line(" ", Span(word.ljust(_HEAD if width >= _NARROW else _SHORT_HEAD), Role.LABEL), " ")
 
 
 def _serving(reading: Reading, width: int) -> Line:
@@ -85,21 +89,21 @@ def _serving(reading: Reading, width: int) -> Line:
     glyph, word, role = _STATES[engine.state]
     if snapshot.seq == 0:
         glyph, word, role = "○", "UNKNOWN", Role.MUTED
-    head = _head(glyph, word, role)
+    head = _head(glyph, word, role, width)
     if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
         left = line(head, _speed(snapshot, width))
     elif engine.state in _TRANSITIONS:
         left = line(head, _starting(engine))
     else:
         left = line(head, _resting(reading))
-    right = _identity(snapshot, width)
-    return spread(left, right, width)
+    return spread(left, _identity(snapshot, width - width_of(left) - 3), width - 1)
 
 
 def _speed(snapshot: Snapshot, width: int) -> Line:
     speed = shown(snapshot.throughput.generation_tokens_per_s, fmt.rate)
     paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
-    return line(paused, Span(f"{speed:>5}", Role.STRONG), " tok/s   ", _load(snapshot, width))
+    gap = "   " if width >= _NARROW else "  "
+    return line(paused, Span(f"{speed:>5}", Role.STRONG), f" tok/s{gap}", _load(snapshot, width))
 
 
 def _load(snapshot: Snapshot, width: int) -> Line:
@@ -157,15 +161,22 @@ def _press(reading: Reading, command_id: str) -> Line:
 
 
 def _identity(snapshot: Snapshot, width: int) -> Line:
+    """Who serves: as much as fits, the version given up first, the profile last."""
     engine = snapshot.engine
     simulated = line(Span("SIMULATED", Role.WARN)) if snapshot.simulated else line("")
     version = "" if isinstance(engine.version, Missing) else f"{_kind(engine)} {engine.version}"
     up = "" if isinstance(engine.uptime_s, Missing) else f"up {shown(engine.uptime_s, _uptime)}"
     profile = line(Span(clean(known(engine.profile, "")), Role.STRONG))
-    items = [simulated, profile, line(up)]
-    if width >= _NARROW:
-        items[2:2] = [line(version), line(_speculation(snapshot.speculation))]
-    return flow(items, width // 2 + 4)
+    spec = line(_speculation(snapshot.speculation))
+    for items in (
+        [simulated, profile, line(version), spec, line(up)],
+        [simulated, profile, spec, line(up)],
+        [simulated, profile, line(up)],
+    ):
+        whole = flow(items, 1000)
+        if width_of(whole) <= width:
+            return whole
+    return flow([simulated, profile], width)
 
 
 def _uptime(seconds: float) -> str:
@@ -193,20 +204,24 @@ def _second(reading: Reading, width: int) -> Line:
     if snapshot.engine.state in {EngineState.FAILED, EngineState.ORPHANED, EngineState.HUNG}:
         remedy = next((finding.remedy for finding in snapshot.findings if finding.remedy), "")
         if remedy:
-            return line(_label("REMEDY"), clean(remedy))
+            return line(_label("REMEDY", width), clean(remedy))
     limit = snapshot.limit
-    left = line(_label("LIMIT"), clean(limit.text) or clean(limit.cause))
+    left = line(_label("LIMIT", width), clean(limit.text) or clean(limit.cause))
     if not limit.ruled_out:
         return left
-    prefix = "ruled out: " if width >= _NARROW else "not: "
-    causes = "  ".join(_RULED_OUT.get(cause, clean(cause)) for cause in limit.ruled_out)
-    return spread(left, line(Span(prefix + causes, Role.MUTED)), width)
+    prefix, gap = ("ruled out: ", "  ") if width >= _NARROW else ("not: ", " ")
+    names = [_RULED_OUT.get(cause, clean(cause)) for cause in limit.ruled_out]
+    room = width - 1 - width_of(left) - 2 - len(prefix)
+    causes = flow([line(Span(name, Role.MUTED)) for name in names], room, gap)
+    if room < len(names[0]):
+        return left
+    return spread(left, line(Span(prefix, Role.MUTED), causes), width - 1)
 
 
 def _cost(snapshot: Snapshot, width: int) -> Line:
     cost = snapshot.cost
     per_million = cost.usd_per_million
-    head = _label("COST")
+    head = _label("COST", width)
     if isinstance(cost.usd_per_hour, Missing) and isinstance(cost.usd_so_far, Missing):
         return line(head, Span(f"{DASH} {clean(cost.usd_per_hour.reason)}", Role.MUTED))
     hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
@@ -218,4 +233,4 @@ def _cost(snapshot: Snapshot, width: int) -> Line:
         line(f"{shown(cost.usd_so_far, fmt.dollars)} since {clean(cost.since)}"),
         line(Span(f"counting {cost.counted} tokens", Role.MUTED)),
     ]
-    return line(head, flow(items, width - _HEAD - 2, "   " if width >= _NARROW else "  "))
+    return line(head, flow(items, width - width_of(head) - 1, "   " if width >= _NARROW else "  "))

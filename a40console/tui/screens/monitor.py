@@ -11,7 +11,7 @@ from textual.events import DescendantBlur, DescendantFocus, ScreenResume
 from textual.geometry import Size
 from textual.screen import Screen
 
-from a40console.tui.ink import Line, Role, wrap
+from a40console.tui.ink import Line, Role, line, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class MonitorScreen(Screen[None]):
     """A screen of panels that are shown each reading."""
 
-    CSS_PATH: ClassVar[list[str]] = ["monitor.tcss"]
+    CSS_PATH = ["monitor.tcss"]
     VIEW: ClassVar[str] = ""
     """The id of the command that leads here."""
 
@@ -72,4 +72,4 @@ class MonitorScreen(Screen[None]):
         """What there is to say of the focused panel: its source and why a dash is a dash."""
         focused = self.focused
         text = focused.notes(reading) if isinstance(focused, Panel) else ""
-        return wrap(f" {text}", size.width, Role.MUTED, indent=1)[: size.height]
+        return [line(" ", part) for part in wrap(text, size.width - 2, Role.MUTED)][: size.height]

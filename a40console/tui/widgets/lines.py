@@ -124,7 +124,8 @@ class Panel(Lines):
     def show(self, reading: Reading) -> None:
         """Draw the reading; greyed as a whole where it is stale."""
         self._reading = reading
-        self.paint(self.compose_lines(reading))
+        if self.size.width:
+            self.paint(self.compose_lines(reading))
 
     def compose_lines(self, reading: Reading) -> list[Line]:
         """The lines for a reading at the present size."""

@@ -39,6 +39,8 @@ class SlotTable(Panel):
         self._cursor = 0
         self._top = 0
         self._rows: list[slots.Row] = []
+        self._places: list[int | None] = []
+        """The row that each visible line belongs to."""
 
     def compose_lines(self, reading: Reading) -> list[Line]:
         """The header, the rows around the cursor, and the sum."""
@@ -48,33 +50,40 @@ class SlotTable(Panel):
         form = slots.layout(size.width)
         self._rows = slots.rows(reading)
         self._follow_cursor()
-        body = self._body(reading, form, size.height - 2)
-        table = [slots.header(form), *body, slots.sum_line(reading, form)]
+        table = [slots.header(form), *self._body(reading, form, size.height - 1)]
         return faded(table) if reading.stale else table
 
     def _body(self, reading: Reading, form: slots.Layout, room: int) -> list[Line]:
-        if not self._rows:
-            return self._nothing(reading, room)
-        self._top = max(0, min(self._top, self._cursor, len(self._rows) - room))
-        self._top = max(self._top, self._cursor - room + 1)
-        shown = self._rows[self._top : self._top + room]
-        below = len(self._rows) - self._top - len(shown)
-        body = [
-            line(
-                Span("▸ " if self._top + index == self._cursor else "  ", Role.KEY),
-                slots.draw(row, form, reading),
-            )
-            for index, row in enumerate(shown)
-        ]
-        if below:
-            body[-1] = line(Span(f"  … {below + 1} more rows below (down, end)", Role.MUTED))
-        return body + [()] * (room - len(body))
+        """The visible rows, with the sum under the live ones, and the place of each line."""
+        body = [self._row(index, form, reading) for index in range(len(self._rows))]
+        live = sum(map(slots.is_live, self._rows))
+        places: list[int | None] = [*range(len(body))]
+        if live == 0:
+            body.insert(0, self._nothing(reading))
+            places.insert(0, None)
+        at = max(live, 1)
+        body[at:at] = [slots.sum_line(reading, form), ()]
+        places[at:at] = [None, None]
+        cursor = places.index(self._cursor) if self._rows else 0
+        self._top = max(0, min(self._top, cursor, len(body) - room))
+        self._top = max(self._top, cursor - room + 1)
+        self._places = places[self._top : self._top + room]
+        shown = body[self._top : self._top + room]
+        below = len(body) - self._top - len(shown)
+        if below and places[self._top + room - 1] != self._cursor:
+            shown[-1] = line(Span(f"  … {below + 1} more lines below (down, end)", Role.MUTED))
+        return shown
+
+    def _row(self, index: int, form: slots.Layout, reading: Reading) -> Line:
+        mark = "▸ " if index == self._cursor else "  "
+        role = Role.KEY if self.has_focus else Role.MUTED
+        return line(Span(mark, role), slots.draw(self._rows[index], form, reading))
 
     @staticmethod
-    def _nothing(reading: Reading, room: int) -> list[Line]:
+    def _nothing(reading: Reading) -> Line:
         known = reading.snapshot.slots
         reason = known.reason if isinstance(known, Missing) else "no request is running"
-        return [line(Span(f"  – {reason}", Role.MUTED)), *([()] * (room - 1))]
+        return line(Span(f"  – {reason}", Role.MUTED))
 
     def _follow_cursor(self) -> None:
         """Keep the cursor on its row; where that is gone, on the same place."""
@@ -98,8 +107,9 @@ class SlotTable(Panel):
 
     def on_click(self, event: Click) -> None:
         """Put the cursor on the clicked row."""
-        if 1 <= event.y < self.size.height - 1:
-            self._go(self._top + event.y - 1)
+        place = self._places[event.y - 1] if 1 <= event.y <= len(self._places) else None
+        if place is not None:
+            self._go(place)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Go down the table."""

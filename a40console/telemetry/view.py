@@ -1,0 +1,67 @@
+"""What telemetry says of the engine at one instant: the engine's blocks of a snapshot and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from a40console.model.engine import EngineKind
+from a40console.model.figures import Figure, Missing, Text
+from a40console.model.snapshot import (
+    KvCache,
+    Latency,
+    PrefixCache,
+    RecentRequest,
+    Requests,
+    Slot,
+    SourceStatus,
+    SpeculationInfo,
+    Throughput,
+)
+from a40console.telemetry.progress import Progress
+from a40console.telemetry.reading import Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineView:
+    """The engine as its sources and the gateway's rows show it."""
+
+    kind: EngineKind
+    """What answers; for a foreign engine as found out."""
+
+    slots: tuple[Slot, ...] | Missing
+    recent: tuple[RecentRequest, ...]
+    throughput: Throughput
+    requests: Requests
+    """Held requests are the gateway's to fill in."""
+
+    latency: Latency
+    prefix_cache: PrefixCache
+    speculation: SpeculationInfo
+    """Control and what was asked are the caller's to fill in."""
+
+    kv_cache: KvCache
+    sources: tuple[SourceStatus, ...]
+    version: Text
+    served_names: tuple[str, ...]
+    """Empty while not known."""
+
+    max_model_len: Figure
+    max_running: Figure
+    paused: bool | Missing
+    asleep: bool | Missing
+    settings: Mapping[str, Setting]
+    """What the engine says is in force."""
+
+    progress: Progress
+    generated_tokens: Figure
+    """Since the engine began."""
+
+    ended_tokens_per_s: Figure
+    """What requests that ended within the window emitted: with the slots' it is the rate."""
+
+    counters_reset_s: Figure
+    """Seconds since the counters were last seen to begin again."""
+
+    plugin_counts: bool
+    """Whether the plugin counts requests, so that the gateway need not; true until it fails."""

@@ -1,0 +1,91 @@
+"""Puts an engine's view together from its evidence. Pure."""
+
+from __future__ import annotations
+
+from a40console.model.engine import EngineKind
+from a40console.model.figures import Figure, Missing, number
+from a40console.model.snapshot import Requests
+from a40console.telemetry.blocks import Load, Source, kv_cache, prefix_cache, requests, throughput
+from a40console.telemetry.feeds import Evidence, LlamaFeed, VllmFeed
+from a40console.telemetry.joining import Joined
+from a40console.telemetry.latency import FirstTokens, latency
+from a40console.telemetry.progress import Progress
+from a40console.telemetry.speculation import speculation
+from a40console.telemetry.view import EngineView
+from a40console.telemetry.vllm import Identity
+
+
+def build_view(
+    *,
+    evidence: Evidence,
+    joined: Joined,
+    identity: Identity,
+    feed: VllmFeed | LlamaFeed,
+    first_tokens: FirstTokens,
+    kind: EngineKind,
+    now_s: float,
+) -> EngineView:
+    """The view of this instant."""
+    metrics, latest = evidence.metrics, evidence.metrics.latest
+    waiting = _requests(evidence)
+    return EngineView(
+        kind=kind,
+        slots=joined.slots,
+        recent=joined.recent,
+        throughput=throughput(evidence.counters),
+        requests=waiting,
+        latency=latency(metrics, first_tokens, now_s),
+        prefix_cache=prefix_cache(metrics),
+        speculation=speculation(evidence.speculation, enabled=evidence.speculating),
+        kv_cache=kv_cache(metrics, usage=_usage(evidence), load=Load(contexts=joined.contexts)),
+        sources=feed.statuses(),
+        version=identity.version,
+        served_names=identity.served_names,
+        max_model_len=identity.max_model_len,
+        max_running=waiting.max_running,
+        paused=_or_missing(evidence.paused, "only our plugin tells whether vLLM is paused"),
+        asleep=_asleep(metrics.gauge("awake")),
+        settings=latest.settings if latest is not None else {},
+        progress=_progress(waiting, feed, now_s),
+        generated_tokens=evidence.counters.counter("generated_tokens"),
+        ended_tokens_per_s=joined.ended_tokens_per_s,
+        counters_reset_s=Missing("never seen")
+        if feed.restarted_at_s is None
+        else now_s - feed.restarted_at_s,
+        plugin_counts=feed.plugin_counts,
+    )
+
+
+def _requests(evidence: Evidence) -> Requests:
+    if evidence.paused and evidence.rows is not None:
+        queued = sum(1 for row in evidence.rows if row.phase == "queued")
+        return requests(evidence.counters, paused_waiting=queued)
+    return requests(evidence.counters)
+
+
+def _usage(evidence: Evidence) -> Source | None:
+    latest = evidence.counters.latest
+    fresher = latest is not None and "kv_usage_ratio" in latest.gauges
+    return evidence.counters if fresher else None
+
+
+def _or_missing(flag: bool | None, reason: str) -> bool | Missing:
+    return Missing(reason) if flag is None else flag
+
+
+def _asleep(awake: Figure) -> bool | Missing:
+    if isinstance(awake, Missing):
+        return awake
+    return number(awake) == 0
+
+
+def _progress(shown: Requests, feed: VllmFeed | LlamaFeed, now_s: float) -> Progress:
+    status, age = feed.health.shown(now_s)
+    return Progress(
+        generation_flat_s=feed.standstill.flat_s("generated_tokens"),
+        steps_flat_s=feed.standstill.flat_s("passes"),
+        running=shown.running,
+        waiting=shown.waiting,
+        health_status=status,
+        health_age_s=age,
+    )

