@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import click
 import httpx
 
+from a40console import __version__
 from a40console.commands.acting import ACT_TIMEOUT_S, act
 from a40console.commands.chat import (
     CONNECT_TIMEOUT_S,
@@ -30,6 +31,7 @@ from a40console.model.snapshot import EngineInfo
 from a40console.service.client import ServiceClient
 from a40console.tui.format import count, latency, rate, shown
 
+_HEADERS = {"User-Agent": f"a40console/{__version__}"}
 _STARTABLE = (EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED)
 _COMING = (EngineState.FETCHING, EngineState.STARTING)
 
@@ -97,7 +99,7 @@ async def _ask(
         )
     # Without the environment's proxies: they know nothing of this machine's loopback.
     timeout = httpx.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-    async with httpx.AsyncClient(timeout=timeout, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=_HEADERS) as http:
         answer = Answer(model=_model(engine, variables), sent_at_s=time.monotonic())
         body = {
             "model": answer.model,
@@ -128,13 +130,14 @@ async def _serving_engine(
 ) -> EngineInfo:
     """The engine, once it serves: started with the default profile where none runs."""
     engine = (await client.snapshot()).engine
+    progress = Progress(quiet=quiet)
     if engine.state in _STARTABLE:
-        await act(client, "engine.start", timeout_s=timeout_s, progress=Progress(quiet=quiet))
+        await act(client, "engine.start", timeout_s=timeout_s, progress=progress)
     elif engine.state not in (*_COMING, EngineState.SERVING):
         raise NotServingError(
             f"The engine is {engine.state.value}", remedy="See why with: a40console status"
         )
-    with Progress(quiet=quiet) as progress:
+    with progress:
         wait = Wait(invocation.paths, "ready", progress=progress)
         serving = await wait.until(time.monotonic() + timeout_s)
     return serving.engine if serving else engine

@@ -9,13 +9,13 @@ from typing import Self
 import click
 
 from a40console.commands.output import note, printable, stderr_is_terminal
-from a40console.commands.verdict import phase_line
+from a40console.commands.verdict import mood, phase_line
 from a40console.model.figures import Missing
 from a40console.model.snapshot import EngineInfo, Snapshot
 
 
 class Progress:
-    """Shows state and phase: one line refreshed on a terminal, else a line a change."""
+    """Shows what is under way: one line refreshed on a terminal, else a line a change."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -33,13 +33,13 @@ class Progress:
     ) -> None:
         if self._refreshes and self._last:
             click.echo("\r\x1b[K", err=True, nl=False, color=True)
-        self._last = ""
+            self._last = ""
 
     def show(self, snapshot: Snapshot) -> None:
         """Bring what is shown up to date."""
-        if self._quiet:
-            return
         engine = snapshot.engine
+        if self._quiet or mood(engine.state) != "busy":
+            return
         if self._refreshes:
             self._refresh(f"{engine.state.value}  {phase_line(engine)}")
         elif (line := _without_times(engine)) != self._last:

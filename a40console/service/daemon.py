@@ -90,7 +90,8 @@ class Daemon:
             period_s=settings.service.interval_s,
             on_event=self._note,
         )
-        self._operator.on_change = self._follower.follow
+        self._operator.on_change = self._engine_changed
+        self._shown_state = self._operator.status.state
         self._upstream = EngineUpstream(self._status, paths.engine_runs, time.monotonic)
         self._door = GatewayDoor(
             gateway_socket,
@@ -170,10 +171,20 @@ class Daemon:
             due_s = max(due_s + interval_s, time.monotonic())
             await asyncio.sleep(due_s - time.monotonic())
 
+    def _engine_changed(self, status: EngineStatus) -> None:
+        """Telemetry follows, and whoever asks right after a command must see what it did."""
+        self._follower.follow(status)
+        if status.state is not self._shown_state:
+            self._shown_state = status.state
+            self._publish()
+
     def _tick(self) -> None:
+        self._host.sample()
+        self._publish()
+
+    def _publish(self) -> None:
         now_s, status = time.monotonic(), self._status()
         sampler = self._follower.sampler
-        self._host.sample()
         view = sampler.view(self._meter.live(), self._meter.finished()) if sampler else None
         self._upstream.plugin_counts = view is None or view.plugin_counts
         self._seq += 1

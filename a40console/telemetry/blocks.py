@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
-from a40console.model.figures import Estimated, Figure, Missing, combine, measured, number, ratio
+from a40console.model.figures import Estimated, Figure, Missing, combine, number, ratio
 from a40console.model.snapshot import KvCache, PrefixCache, Requests, Throughput
 from a40console.telemetry.aliases import why_absent
 from a40console.telemetry.reading import CounterName, EngineReading, GaugeName
@@ -14,6 +14,7 @@ from a40console.telemetry.windows import (
     RATE_WINDOW_S,
     Change,
     CounterRing,
+    counted,
 )
 
 WARM_UP_S = 60.0
@@ -53,17 +54,17 @@ class Source:
         """A counter's value since the engine began."""
         if self.latest is None:
             return self.none
-        return measured(self.latest.counters.get(name), why_absent(name, self.latest))
+        return counted(self.latest.counters.get(name), why_absent(name, self.latest))
 
     def gauge(self, name: GaugeName) -> Figure:
         """A gauge's value."""
         if self.latest is None:
             return self.none
-        return measured(self.latest.gauges.get(name), why_absent(name, self.latest))
+        return counted(self.latest.gauges.get(name), why_absent(name, self.latest))
 
-    def rate(self, name: CounterName) -> Figure:
-        """A counter's growth a second in the short window."""
-        return self.none if self.latest is None else self.ring.rate(name)
+    def rate(self, name: CounterName, window_s: float = RATE_WINDOW_S) -> Figure:
+        """A counter's growth a second in the window."""
+        return self.none if self.latest is None else self.ring.rate(name, window_s)
 
     def change(self) -> Change | Missing:
         """The long window."""
@@ -88,10 +89,10 @@ def throughput(source: Source) -> Throughput:
     )
 
 
-def decode_passes_per_s(source: Source) -> Figure:
+def decode_passes_per_s(source: Source, window_s: float = RATE_WINDOW_S) -> Figure:
     """Engine steps a second; those that only prefill are left out where the source tells them."""
-    passes = source.rate("passes")
-    prefill = source.rate("prefill_passes")
+    passes = source.rate("passes", window_s)
+    prefill = source.rate("prefill_passes", window_s)
     if number(prefill) is not None:
         passes = combine(lambda all_passes, only: all_passes - only, passes, prefill)
     return combine(lambda rate: rate if rate > 0 else None, passes, reason="no pass in the window")
@@ -161,6 +162,8 @@ def _prompts(change: Change | Missing, queried: Figure) -> Figure:
     started = _delta(change, "first_tokens")
     if number(started) is None:
         started = _delta(change, "started")
+    if number(started) is None:
+        return Missing("the engine does not count prompts")
     if number(queried) and number(started) == 0:
         return Estimated(1)  # admitted, its first token still to come
     return started

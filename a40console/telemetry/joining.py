@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.request import GatewayRow
@@ -78,18 +79,26 @@ class Joiner:
         pairs = self._pairs(evidence, live, finished)
         listed = evidence.rows is not None
         timeline = evidence.timeline if listed else self._meter.timeline
-        passes = decode_passes_per_s(evidence.counters)
         context = Context(
             now_s=now_s,
             engine=evidence.engine,
-            passes_per_s=passes,
             queued_ids=_queued(evidence, pairs),
             assigned={} if listed else self._meter.assigned_tokens,
         )
         shares = [_share(pair, timeline, context) for pair in pairs]
-        slots = self._seated(pairs, shares, context, window_s=timeline.span_s())
+        shown = [
+            speed(
+                share,
+                phase=phase_of(pair, context),
+                rough=pair.rough,
+                engine_passes=partial(decode_passes_per_s, evidence.counters),
+                window_s=timeline.span_s(),
+            )
+            for pair, share in zip(pairs, shares, strict=True)
+        ]
+        slots = self._seated(pairs, shown, context)
         if not listed:
-            slots = self._with_rest(slots, evidence, live, passes)
+            slots = self._with_rest(slots, evidence, live)
         return Joined(
             slots=self._or_unknown(slots, evidence),
             recent=recent_requests(finished, evidence.ended, skip=frozenset(self._matched)),
@@ -129,10 +138,8 @@ class Joiner:
     def _seated(
         self,
         pairs: Sequence[Pair],
-        shares: Sequence[Share | None],
+        shown: Sequence[Speed],
         context: Context,
-        *,
-        window_s: float,
     ) -> tuple[Slot, ...]:
         keys = _unique([pair.key for pair in pairs])
         taken = {
@@ -142,13 +149,8 @@ class Joiner:
         }
         seats = self._seats.assign(keys, taken=taken)
         slots = [
-            build_slot(
-                pair,
-                seat=seats[key],
-                shown=_speed(pair, share, context, window_s=window_s),
-                context=context,
-            )
-            for key, pair, share in zip(keys, pairs, shares, strict=True)
+            build_slot(pair, seat=seats[key], shown=fast, context=context)
+            for key, pair, fast in zip(keys, pairs, shown, strict=True)
         ]
         return tuple(sorted(slots, key=lambda slot: slot.slot))
 
@@ -157,7 +159,6 @@ class Joiner:
         slots: tuple[Slot, ...],
         evidence: Evidence,
         live: Sequence[GatewayRow],
-        passes: Figure,
     ) -> tuple[Slot, ...]:
         """One row for what the engine generates beyond the gateway's requests, if it is clear."""
         whole = number(evidence.counters.rate("generated_tokens"))
@@ -170,6 +171,7 @@ class Joiner:
         if not above_noise(rest, whole) or (running is not None and running <= ours):
             return slots
         seat = 1 + max((slot.slot for slot in slots), default=-1)
+        passes = decode_passes_per_s(evidence.counters)
         return (*slots, direct_rest(rest, seat=seat, engine_passes=passes))
 
     def _or_unknown(
@@ -187,16 +189,6 @@ def _share(pair: Pair, timeline: Timeline, context: Context) -> Share | None:
     else:
         key = pair.gateway.request_id if pair.gateway is not None else ""
     return timeline.share(key, first_token_at_s=first_token_at_s(pair), window_s=RATE_WINDOW_S)
-
-
-def _speed(pair: Pair, share: Share | None, context: Context, *, window_s: float) -> Speed:
-    return speed(
-        share,
-        phase=phase_of(pair, context),
-        rough=pair.rough,
-        engine_passes=context.passes_per_s,
-        window_s=window_s,
-    )
 
 
 def _queued(evidence: Evidence, pairs: Sequence[Pair]) -> frozenset[str]:

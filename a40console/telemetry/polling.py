@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from math import ceil
 from typing import Literal
 
 from a40console.model.event import Severity
@@ -17,6 +18,10 @@ EventSink = Callable[[str, str, Severity, dict[str, str]], None]
 
 LONGEST_BACK_OFF_S = 5.0
 """An engine that comes back is seen within this."""
+
+_BEFORE_A_VIEW_S = 0.15
+_LARGEST_SHIFT = 0.5
+"""Share of the period by which a reading may come earlier to be fresh for a view."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,15 +48,25 @@ class Poller:
         self._error: SourceError | None = None
         self._failures = 0
         self._reported = False
+        self.viewed_at_s: float | None = None
+        """When its readings were last looked at: the next one is timed to be fresh then."""
 
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
             started_s = self._clock()
             await self.poll()
-            back_off_s = self._period_s * 2 ** min(self._failures, 8)
-            delay_s = min(back_off_s, max(self._period_s, LONGEST_BACK_OFF_S))
-            await asyncio.sleep(max(0.0, delay_s - (self._clock() - started_s)))
+            await asyncio.sleep(max(0.0, self._due_s(started_s) - self._clock()))
+
+    def _due_s(self, started_s: float) -> float:
+        """When to read next: a period later, later after failures, and shortly before a view."""
+        back_off_s = self._period_s * 2 ** min(self._failures, 8)
+        due_s = started_s + min(back_off_s, max(self._period_s, LONGEST_BACK_OFF_S))
+        if self.viewed_at_s is None or self._failures:
+            return due_s
+        earliest_s = due_s - _LARGEST_SHIFT * self._period_s
+        first_s = self.viewed_at_s - _BEFORE_A_VIEW_S
+        return first_s + ceil((earliest_s - first_s) / self._period_s) * self._period_s
 
     async def poll(self) -> None:
         """Read once and note how it went."""

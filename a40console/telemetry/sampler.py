@@ -84,6 +84,8 @@ class EngineSampler:
             finished: Its last ended requests, in any order.
         """
         now_s = self._clock()
+        for poller in self._feed.pollers:
+            poller.viewed_at_s = now_s
         self._first_tokens.observe((*finished, *live))
         evidence = self._feed.evidence(now_s)
         joined = self._joiner.join(evidence, live, finished, now_s=now_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,9 +40,6 @@ class Context:
 
     now_s: float
     engine: Literal["vLLM", "llama.cpp"]
-    passes_per_s: Figure
-    """The engine's, for slots whose own passes are not counted."""
-
     queued_ids: frozenset[str]
     """Gateway requests that the engine has not begun, as far as its gauges tell."""
 
@@ -97,7 +94,12 @@ def first_token_at_s(pair: Pair) -> float | None:
 
 
 def speed(
-    share: Share | None, *, phase: Phase, rough: bool, engine_passes: Figure, window_s: float
+    share: Share | None,
+    *,
+    phase: Phase,
+    rough: bool,
+    engine_passes: Callable[[float], Figure],
+    window_s: float,
 ) -> Speed:
     """The speeds of one request; its pass/s times its tok/pass is its tok/s.
 
@@ -105,7 +107,8 @@ def speed(
         share: What it emitted in the window; None where no reading has it yet.
         phase: Where it is: outside decode there is no speed, which is not 0.
         rough: Whether its tokens are an estimate.
-        engine_passes: The engine's passes a second, taken where its own are not counted.
+        engine_passes: The engine's passes a second over the last so many seconds, taken for the
+            time that it decoded where its own passes are not counted.
         window_s: How much of the window the readings cover.
     """
     # A request that no reading has yet had emitted nothing by the last one: a count, not a guess.
@@ -130,11 +133,12 @@ def speed(
     )
 
 
-def _passes(share: Share, engine_passes: Figure, *, rough: bool) -> Figure:
+def _passes(share: Share, engine_passes: Callable[[float], Figure], *, rough: bool) -> Figure:
     if share.decode_passes is not None:
         return _mark(share.decode_passes / share.decode_s, rough=rough)
-    known = number(engine_passes)
-    return engine_passes if known is None else Estimated(known)
+    of_engine = engine_passes(share.decode_s)
+    known = number(of_engine)
+    return of_engine if known is None else Estimated(known)
 
 
 def _mark(value: float, *, rough: bool) -> Figure:

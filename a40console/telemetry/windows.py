@@ -39,6 +39,12 @@ def value_at(points: Sequence[tuple[float, float]], at_s: float) -> float:
     return before[1]
 
 
+def counted(value: float | None, reason: str) -> Figure:
+    """A count as a figure: whole ones are whole numbers, though expositions write floats."""
+    figure = measured(value, reason)
+    return int(figure) if isinstance(figure, float) and figure.is_integer() else figure
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Two readings of one engine life; differences between them are counts, not interpolations."""
@@ -56,7 +62,7 @@ class Change:
         before, after = self.start.counters.get(name), self.end.counters.get(name)
         if after is None:
             return Missing(why_absent(name, self.end))
-        return measured(None if before is None else after - before, "was not exposed before")
+        return counted(None if before is None else after - before, "was not exposed before")
 
     def histogram(self, name: HistogramName) -> Histogram | Missing:
         """The samples that a histogram received, as a histogram."""

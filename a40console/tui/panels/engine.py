@@ -9,7 +9,7 @@ from a40console.model.snapshot import Difference, EngineInfo, SourceStatus
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of, wrap
-from a40console.tui.panels.verdict import PHASES
+from a40console.tui.panels.resting import phases
 from a40console.tui.reading import Reading
 
 _LABEL = 16
@@ -109,29 +109,11 @@ def _session(engine: EngineInfo) -> str:
 
 def _start(reading: Reading, width: int) -> list[Line]:
     """The phases of this start: those watched from here, and the present one."""
-    engine = reading.snapshot.engine
     lines = [_title("Phases of this start", width)]
-    phases = [phase for phase in reading.past.phases if phase.name != "ready"]
-    if not phases:
+    watched = phases(reading)
+    if not watched:
         return [*lines, line(Span(f"{DASH} not watched from here", Role.MUTED))]
-    for phase in phases:
-        here = phase.name == engine.phase
-        label = PHASES.get(phase.name, phase.name)
-        eta = number(engine.eta_s) if here else None
-        tail = "" if eta is None else f"  ≈ {fmt.duration(eta)} left"
-        glyph, role = ("◐", Role.WARN) if here else ("●", Role.GOOD)
-        lines.append(
-            fit(
-                line(
-                    Span(f"{glyph} ", role),
-                    f"{clean(label):<26}",
-                    f"{fmt.duration(phase.seconds):>9}",
-                    Span(tail, Role.MUTED),
-                ),
-                width,
-            )
-        )
-    return lines
+    return [*lines, *(fit(entry, width) for entry in watched)]
 
 
 def _sources(sources: tuple[SourceStatus, ...], width: int) -> list[Line]:
@@ -142,17 +124,12 @@ def _sources(sources: tuple[SourceStatus, ...], width: int) -> list[Line]:
         glyph, role = _SOURCE_MARKS[source.state]
         age = number(source.age_s)
         age_text = DASH if age is None else ("fresh" if age < 5 else f"{fmt.age(age)} old")
-        lines.append(
-            fit(
-                line(
-                    Span(f"{glyph} {source.state:<7}", role),
-                    f"{clean(source.name):<22}",
-                    f"{age_text:>9}",
-                    Span(f"  {clean(source.reason or '')}", Role.MUTED),
-                ),
-                width,
-            )
+        head = line(
+            Span(f"{glyph} {source.state:<7}", role), f"{clean(source.name):<22}{age_text:>9}"
         )
+        lines.append(fit(head, width))
+        reason = wrap(source.reason or "", width - 9, Role.MUTED)
+        lines += [line(" " * 9, part) for part in reason]
     return lines
 
 
@@ -187,10 +164,23 @@ def _differences(engine: EngineInfo, width: int) -> list[Line]:
 
 def _difference(entry: Difference) -> Line:
     effective = entry.effective
-    force = DASH if isinstance(effective, Missing) else str(effective)
+    force = DASH if isinstance(effective, Missing) else _value(effective)
     evidence = effective.reason if isinstance(effective, Missing) else entry.evidence
     return line(
-        f"{clean(entry.setting):<28}{clean(str(entry.asked)):>12}  ",
+        f"{clean(entry.setting):<28}{clean(_value(entry.asked)):>12}  ",
         Span(f"{clean(force):>12}", Role.WARN),
         Span(f"  {clean(evidence)}", Role.MUTED),
     )
+
+
+def _value(value: str | int | float | bool | None) -> str:
+    """A setting's value as an operator writes it."""
+    match value:
+        case None:
+            return "default"
+        case bool():
+            return "on" if value else "off"
+        case int():
+            return fmt.count(value)
+        case _:
+            return str(value)

@@ -67,7 +67,7 @@ def speculation(reading: Reading, size: Size) -> list[Line]:
     lines = [labelled("Speculation", _mode(info), width)]
     if info.mode != "off":
         lines.append(labelled("", _curve(info, width - _LABEL), width))
-    lines.append(labelled("", _without(info), width))
+        lines.append(labelled("", _without(info), width))
     return aged(reading, info.age_s, lines)
 
 
@@ -296,7 +296,7 @@ def latencies(reading: Reading, size: Size) -> list[Line]:
     return [
         labelled("Prefill", prefill(reading, room), width),
         labelled("First token", _ttft(latency.ttft_s, room), width),
-        labelled("Passes", flow([passes(reading), *_quantiles(latency.pass_s)], room), width),
+        labelled("Passes", _passes(reading, room), width),
         labelled("Requests", _requests(snapshot, room), width),
     ]
 
@@ -316,6 +316,13 @@ def _ttft(first: FirstToken | Missing, width: int) -> Line:
     return flow([last, line(p50), line(origin)], width)
 
 
+def _passes(reading: Reading, width: int) -> Line:
+    steps = reading.snapshot.latency.pass_s
+    if isinstance(steps, Missing):
+        return passes(reading)
+    return flow([passes(reading), *_quantiles(steps)], width)
+
+
 def _quantiles(latency: Percentiles | Missing) -> list[Line]:
     if isinstance(latency, Missing):
         return [gap(latency)]
@@ -327,6 +334,8 @@ def _quantiles(latency: Percentiles | Missing) -> list[Line]:
 
 def _requests(snapshot: Snapshot, width: int) -> Line:
     requests = snapshot.requests
+    if isinstance(requests.running, Missing):
+        return gap(requests.running)
     running = f"{shown(requests.running, fmt.count)} of {shown(requests.max_running, fmt.count)}"
     return flow(
         [
@@ -368,7 +377,7 @@ def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
     if isinstance(info.mode, Missing):
         return gap(info.mode)
     if info.mode == "off":
-        return flow([_mode(info), _without(info)], width)
+        return fit(_mode(info), width)
     method = known(info.method, "").replace("ngram", "n-gram")
     per_pass = f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass"
     off = info.off_tokens_per_s_at_this_load

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from textual.geometry import Size
 
-from a40console.model.figures import number
+from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.format import shown
-from a40console.tui.ink import Line, Role, Span, flow, line
+from a40console.tui.ink import Line, Role, Span, clean, flow, line
 from a40console.tui.panels.frame import heading
 from a40console.tui.past import SPEED_SPAN_S, Mark, Past
 from a40console.tui.raster import buckets, line_chart, scale, spark
@@ -142,6 +142,8 @@ def compact_speed(reading: Reading, width: int) -> Line:
 def passes(reading: Reading) -> Line:
     """Engine passes a second and sequences in each."""
     throughput = reading.snapshot.throughput
+    if isinstance(throughput.passes_per_s, Missing):
+        return line(Span(f"{fmt.DASH} {clean(throughput.passes_per_s.reason)}", Role.MUTED))
     return line(
         f"{shown(throughput.passes_per_s, fmt.tenths)}/s",
         Span(" × ", Role.MUTED),

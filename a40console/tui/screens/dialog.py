@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Click, Key
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
@@ -34,6 +34,10 @@ class Fitted(Lines):
     def redraw(self) -> None:
         """Draw for the present width."""
         self.paint(self._draw(self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as the text takes at this width."""
+        return len(self._draw(width))
 
     def on_resize(self) -> None:
         """Draw for the new width."""

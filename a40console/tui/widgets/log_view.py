@@ -117,6 +117,11 @@ class LogView(ScrollView, can_focus=True):
             self.following = following
             self.post_message(self.StateChanged())
 
+    def on_resize(self) -> None:
+        """Stay at the end when the window changes."""
+        if self.following:
+            self.scroll_end(animate=False, immediate=True)
+
     def follow(self, follow: bool) -> None:
         """Follow the end, or stay here."""
         self.following = follow

@@ -9,8 +9,9 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
 from a40console.model.figures import Missing
-from a40console.tui.ink import Line, Role, Span, faded, line
+from a40console.tui.ink import Line, Role, Span, faded, fit, line
 from a40console.tui.panels import slots
+from a40console.tui.panels.resting import resting, serves
 from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.reading import Reading
 from a40console.tui.widgets.lines import Panel
@@ -49,6 +50,11 @@ class SlotTable(Panel):
             return []
         form = slots.layout(size.width)
         self._rows = slots.rows(reading)
+        self._places = []
+        if not serves(reading.snapshot) and not any(map(slots.is_live, self._rows)):
+            self._rows = []
+            idle = [fit(entry, size.width) for entry in resting(reading, size.width)]
+            return faded(idle) if reading.stale else idle
         self._follow_cursor()
         table = [slots.header(form), *self._body(reading, form, size.height - 1)]
         return faded(table) if reading.stale else table
@@ -82,8 +88,9 @@ class SlotTable(Panel):
     @staticmethod
     def _nothing(reading: Reading) -> Line:
         known = reading.snapshot.slots
-        reason = known.reason if isinstance(known, Missing) else "no request is running"
-        return line(Span(f"  – {reason}", Role.MUTED))
+        if isinstance(known, Missing):
+            return line(Span(f"  – {known.reason}", Role.MUTED))
+        return line(Span("  no request is running", Role.MUTED))
 
     def _follow_cursor(self) -> None:
         """Keep the cursor on its row; where that is gone, on the same place."""

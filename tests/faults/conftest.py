@@ -1,0 +1,35 @@
+"""Fixtures of the tests that make things go wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.console import FaultConsole, alive, fault_console
+
+
+@pytest.fixture
+def console() -> Iterator[FaultConsole]:
+    """A console with nothing running."""
+    with fault_console() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[FaultConsole]:
+    """A console whose engine serves, shared by the tests of one file."""
+    with fault_console() as made:
+        made.serve("--profile", "fake")
+        made.succeed("wait", "ready", "--timeout", "30")
+        yield made
+
+
+@pytest.fixture
+def bystander() -> Iterator[int]:
+    """A neighbour's process, which nothing may touch."""
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as neighbour:
+        yield neighbour.pid
+        assert alive(neighbour.pid), "a process that is not ours was ended"
+        neighbour.kill()
