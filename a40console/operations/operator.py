@@ -341,7 +341,8 @@ class EngineOperator:
         """Follow an engine to its end, and start it again where the policy says so."""
         async for ending in watcher.endings(lambda: self.status):
             self._publish(ending.status)
-            self._record(ending.kind, ending.text, "error", ending.evidence)
+            if ending.kind:
+                self._record(ending.kind, ending.text, "error", ending.evidence)
             if ending.final:
                 self._process = None
                 await self._start_again(ending)

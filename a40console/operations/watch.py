@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from a40console.engines.process import EngineProcess, ProcessState
+from a40console.engines.tree import ProcessId, ProcessInfo
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.operations.status import EngineStatus
 
@@ -33,6 +34,8 @@ class Ending:
 
     status: EngineStatus
     kind: str
+    """Of the event; empty where it is none."""
+
     text: str
     evidence: dict[str, str] = field(default_factory=dict)
     final: bool = True
@@ -66,25 +69,23 @@ class Watcher:
         self._explain = explain
 
     async def endings(self, read_status: Callable[[], EngineStatus]) -> AsyncIterator[Ending]:
-        """What ends: first perhaps the leader alone (orphaned), last the whole engine."""
-        told = False
+        """What ends: first perhaps the leader alone (orphaned), last the whole engine.
+
+        An orphan's ending comes again, without a kind, when others than before are left of it.
+        """
+        end: EngineEnd | None = None
+        told: frozenset[ProcessId] = frozenset()
         while (state := self._process.state()) is not ProcessState.ENDED:
-            if state is ProcessState.ORPHANED:
-                status = self._orphaned(read_status())
-                if not told:
-                    told = True
-                    names = ", ".join(f"{p.name} (pid {p.pid})" for p in status.survivors)
-                    text = f"the engine's leader is gone, {names} lives on"
-                    yield Ending(status, "engine.orphaned", text, {"left": names}, final=False)
+            survivors = self._process.members() if state is ProcessState.ORPHANED else []
+            left = frozenset(process.id for process in survivors)
+            if left and left != told:
+                end = end or (await self._why(read_status)).end
+                yield _orphaned(read_status(), survivors, end, told=bool(told))
+                told = left
             await asyncio.sleep(LOOK_PERIOD_S)
-        for _ in range(EXIT_LOOKS):  # the keeper is about to write it, if its disk has room
-            if self._process.exit() is not None:
-                break
-            await asyncio.sleep(LOOK_PERIOD_S / 5)
-        before = read_status()
-        why = self._explain(self._process, before)
+        why = await self._why(read_status)
         status = replace(
-            before,
+            read_status(),
             state=EngineState.FAILED,
             phase=None,
             end=why.end,
@@ -95,8 +96,25 @@ class Watcher:
         evidence = {"evidence": why.evidence, "remedy": why.remedy}
         yield Ending(status, "engine.ended", why.end.cause, evidence)
 
-    def _orphaned(self, status: EngineStatus) -> EngineStatus:
-        members = tuple(self._process.members())
-        return replace(
-            status, state=EngineState.ORPHANED, phase=None, survivors=members, left="survivors"
-        )
+    async def _why(self, read_status: Callable[[], EngineStatus]) -> Explanation:
+        for _ in range(EXIT_LOOKS):  # the keeper is about to write it, if its disk has room
+            if self._process.exit() is not None:
+                break
+            await asyncio.sleep(LOOK_PERIOD_S / 5)
+        return self._explain(self._process, read_status())
+
+
+def _orphaned(
+    before: EngineStatus, survivors: Sequence[ProcessInfo], end: EngineEnd, *, told: bool
+) -> Ending:
+    names = ", ".join(f"{process.name} (pid {process.pid})" for process in survivors)
+    status = replace(
+        before,
+        state=EngineState.ORPHANED,
+        phase=None,
+        end=end,
+        survivors=tuple(survivors),
+        left="survivors",
+    )
+    text = f"the engine's leader is gone ({end.cause}), {names} lives on"
+    return Ending(status, "" if told else "engine.orphaned", text, {"left": names}, final=False)

@@ -123,31 +123,39 @@ def why_absent(name: CounterName | GaugeName | HistogramName, reading: EngineRea
 def read_samples(samples: Samples, *, source: str, at_s: float) -> EngineReading:
     """An exposition's samples as a reading; a value that is no number costs its own figure only."""
     counters = _scalars(samples, COUNTERS, sum)
+    unreadable: set[str] = {name for name in COUNTERS if name not in counters and _is_there(samples, name)}
     _derive(samples, counters)
     settings = _settings(samples)
     gauges = _scalars(samples, GAUGES, max)
     gauges |= _kv_pool(samples)
     accepted = _by_label(_pick(samples, ACCEPTED_PER_POSITION), "position")
     started = gauges.get("process_start_s")
+    histograms = {name: _histogram(samples, names) for name, names in HISTOGRAMS.items()}
+    unreadable |= {
+        name
+        for name, names in HISTOGRAMS.items()
+        if histograms[name] is None and any(f"{series}_bucket" in samples for series in names)
+    }
     return EngineReading(
         source=source,
         at_s=at_s,
         counters=counters,
         gauges=gauges,
-        histograms={
-            name: histogram
-            for name, names in HISTOGRAMS.items()
-            if (histogram := _histogram(samples, names)) is not None
-        },
+        histograms={name: found for name, found in histograms.items() if found is not None},
+        unreadable=frozenset(unreadable),
         waiting_by_reason=_by_label(_pick(samples, WAITING_BY_REASON), "reason", max),
         accepted_per_position=_positions(accepted),
         settings=settings,
-        speculating=None if _is_llama(samples) else bool(_pick(samples, COUNTERS["drafts"])),
+        speculating=None if _is_llama(samples) else _is_there(samples, "drafts"),
         boot=None if started is None else str(started),
     )
 
 
 Name = TypeVar("Name", bound=str)
+
+
+def _is_there(samples: Samples, name: CounterName) -> bool:
+    return bool(_pick(samples, COUNTERS[name]))
 
 
 def _is_llama(samples: Samples) -> bool:

@@ -120,7 +120,10 @@ def requests(source: Source, *, paused_waiting: Figure | None = None) -> Request
         age_s=source.age_s,
         held=0,
         waiting=waiting,
-        waiting_by_reason=dict(latest.waiting_by_reason) if latest is not None else {},
+        waiting_by_reason={
+            reason: counted(value, "not a number")
+            for reason, value in (latest.waiting_by_reason if latest else {}).items()
+        },
         running=source.gauge("running"),
         max_running=_or(source.gauge("max_running"), "the engine does not tell"),
         aborted=_or(source.counter("aborted"), "the engine does not count it"),

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+ENGINES = ("vllm:", "llamacpp:")
+"""What the names of engines' metrics begin with."""
+
 Samples = Mapping[str, list[Sample]]
 """Samples by metric name, suffixes included."""
 
@@ -41,7 +44,7 @@ def parse_exposition(
     lines = [
         line for line in text.splitlines() if line.startswith(families) and not _is_created(line)
     ]
-    if not lines:
+    if not any(line.startswith(ENGINES) for line in lines):
         exposed = sum(1 for line in text.splitlines() if line and not line.startswith("#"))
         raise ExpositionError(f"none of the engine's metrics among {exposed} samples")
     samples: dict[str, list[Sample]] = {}

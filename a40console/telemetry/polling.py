@@ -60,7 +60,7 @@ class Poller:
 
     def _due_s(self, started_s: float) -> float:
         """When to read next: a period later, later after failures, and shortly before a view."""
-        back_off_s = self._period_s * 2 ** min(self._failures, 8)
+        back_off_s = self._period_s * (1 << min(self._failures, 8))
         due_s = started_s + min(back_off_s, max(self._period_s, LONGEST_BACK_OFF_S))
         if self.viewed_at_s is None or self._failures:
             return due_s

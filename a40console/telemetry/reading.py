@@ -78,6 +78,9 @@ class EngineReading:
     counters: Mapping[CounterName, float] = field(default_factory=dict)
     gauges: Mapping[GaugeName, float] = field(default_factory=dict)
     histograms: Mapping[HistogramName, Histogram] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
+    """Counters and histograms that are there but no numbers, or whose value is not known."""
+
     waiting_by_reason: Mapping[str, float] = field(default_factory=dict)
     accepted_per_position: tuple[float, ...] | None = None
     """Accepted draft tokens by position, since start."""

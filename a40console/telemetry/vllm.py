@@ -63,7 +63,7 @@ class MetricsSource:
         before = self._before
         if before is None:
             return
-        lost = sorted(before.counters.keys() - reading.counters.keys())
+        lost = before.counters.keys() - reading.counters.keys() - reading.unreadable
         fewer = len(lost) + len(before.gauges.keys() - reading.gauges.keys())
         if fewer < 2 or self._shrunk_polls >= _POLLS_UNTIL_BELIEVED:
             self._shrunk_polls = 0

@@ -130,6 +130,7 @@ class PluginSource:
             at_s=at_s,
             counters=counters,
             gauges=gauges,
+            unreadable=frozenset(_TOTALS.values()) - counters.keys(),
             accepted_per_position=_numbers(totals.get("accepted_per_position")),
             drafted_per_position=_numbers(totals.get("drafted_per_position")),
             rows=rows,

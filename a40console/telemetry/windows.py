@@ -59,16 +59,18 @@ class Change:
 
     def delta(self, name: CounterName) -> Figure:
         """How far a counter moved; missing where it is not exposed."""
-        before, after = self.start.counters.get(name), self.end.counters.get(name)
+        before, after = _value(self.start, name), self.end.counters.get(name)
         if after is None:
             return Missing(why_absent(name, self.end))
-        return counted(None if before is None else after - before, "was not exposed before")
+        return counted(None if before is None else after - before, "was not readable before")
 
     def histogram(self, name: HistogramName) -> Histogram | Missing:
         """The samples that a histogram received, as a histogram."""
         before, after = self.start.histograms.get(name), self.end.histograms.get(name)
         if after is None:
             return Missing(why_absent(name, self.end))
+        if before is None and name in self.start.unreadable:
+            return Missing("was not readable before")
         if before is None or before.bounds != after.bounds:
             before = Histogram(after.bounds, (0.0,) * len(after.bounds), 0.0)
         sums = None if after.sum is None or before.sum is None else after.sum - before.sum
@@ -115,9 +117,9 @@ class CounterRing:
         if name not in self.latest.counters:
             return Missing(why_absent(name, self.latest))
         points = [
-            (reading.at_s, reading.counters[name])
+            (reading.at_s, value)
             for reading in self._readings
-            if name in reading.counters
+            if (value := _value(reading, name)) is not None
         ]
         if len(points) < 2:
             return self._why_one()
@@ -148,6 +150,12 @@ class CounterRing:
 
     def _why_one(self) -> Missing:
         return _ONE_READING if self.began_again_at_s is None else _BEGAN_AGAIN
+
+
+def _value(reading: EngineReading, name: CounterName) -> float | None:
+    """A counter's value; a series that is not there yet has counted nothing in this engine life."""
+    known = reading.counters.get(name)
+    return 0.0 if known is None and name not in reading.unreadable else known
 
 
 def _is_new_life(before: EngineReading, after: EngineReading) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.markup import escape
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -17,6 +18,7 @@ from a40console.model.command import BY_ID
 from a40console.tui import keymap, theming
 from a40console.tui.actions import perform
 from a40console.tui.blank import blank_snapshot
+from a40console.tui.crash import report_crash
 from a40console.tui.feed import ClientFactory, Feed
 from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
 from a40console.tui.palette import system_commands
@@ -24,10 +26,19 @@ from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
 from a40console.tui.screens.monitor import MonitorScreen
 from a40console.tui.screens.overview import OverviewScreen
-from a40console.tui.terminal import BACKLOG_LIMIT, output_backlog, repaint_if_torn
+from a40console.tui.terminal import (
+    BACKLOG_LIMIT,
+    PatientDriver,
+    Watchdog,
+    leave_on_signals,
+    output_backlog,
+    repaint_if_torn,
+)
 
 if TYPE_CHECKING:
     from a40console.config import Settings
+    from a40console.paths import Paths
+    from a40console.service.client import ServiceClient
 
 
 def _engine_screen() -> Screen[None]:
@@ -78,14 +89,16 @@ class ConsoleApp(App[None]):
         theme_folders: Sequence[Path] = (),
         clock: Callable[[], float] = time.monotonic,
         driver_class: type[Driver] | None = None,
-        on_beat: Callable[[], None] = lambda: None,
+        watchdog: Watchdog | None = None,
+        crash_log: Path | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
         self.feed = Feed(client_factory, self.post_message)
         self.keys = keymap.resolve(settings.keys)
         self._clock = clock
-        self._on_beat = on_beat
+        self._watchdog = watchdog
+        self._crash_log = crash_log
         self._snapshot = blank_snapshot("no snapshot yet")
         self._arrived_s = clock()
         self._link = Link("connecting")
@@ -127,6 +140,9 @@ class ConsoleApp(App[None]):
 
     def on_mount(self) -> None:
         """Take the operator's keys, and start to follow the service after the first paint."""
+        if self._watchdog is not None:
+            self._watchdog.start(self.leave)
+            leave_on_signals(self.leave)
         self.set_keymap(dict(self.keys.moved))
         for command_id, key in self.keys.moved.items():
             if not BY_ID[command_id].key:
@@ -135,6 +151,12 @@ class ConsoleApp(App[None]):
         self.call_after_refresh(self._follow)
         if self._complaints:
             self.say("Settings", "\n".join(self._complaints), "warning")
+
+    def leave(self, code: int) -> None:
+        """End with this exit code, the terminal restored; the watchdog sees that it happens."""
+        if self._watchdog is not None:
+            self._watchdog.leaving(code)
+        self.exit(return_code=code)
 
     def _follow(self) -> None:
         self.run_worker(self.feed.follow(), name="feed", group="feed", exclusive=True)
@@ -146,7 +168,8 @@ class ConsoleApp(App[None]):
 
     def _beat(self) -> None:
         """Once a second: the loop lives; figures that no longer come grow old on the screen."""
-        self._on_beat()
+        if self._watchdog is not None:
+            self._watchdog.beat()
         repaint_if_torn(self)
         if self.reading.stale:
             self.show_reading()
@@ -200,3 +223,33 @@ class ConsoleApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: the table, and the theme."""
         return system_commands(self)
+
+    def _fatal_error(self) -> None:
+        """A bug of ours: a few lines for the operator, the traceback for the log."""
+        lines = report_crash(self._exception, self._crash_log)
+        self.panic(*(escape(entry) for entry in lines))
+
+
+def run_console(paths: Paths, settings: Settings, *, mouse: bool = True) -> int:
+    """Run the console on this terminal; its exit code, 128 + n after signal n.
+
+    Without `mouse` the terminal keeps its own selection, and mouse moves send nothing over SSH.
+    """
+
+    def client() -> ServiceClient:
+        from a40console.service.client import ServiceClient
+
+        return ServiceClient(paths.control_socket)
+
+    watchdog = Watchdog()
+    app = ConsoleApp(
+        client,
+        settings,
+        theme_folders=(paths.themes,),
+        driver_class=PatientDriver,
+        watchdog=watchdog,
+        crash_log=paths.state / "console.log",
+    )
+    app.run(mouse=mouse)
+    watchdog.stop()
+    return app.return_code or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -90,13 +91,12 @@ class Watchdog:
 
     def __init__(
         self,
-        leave: Callable[[int], None],
         *,
         terminal_fd: int = 0,
         clock: Callable[[], float] = time.monotonic,
         end: Callable[[int], None] = os._exit,
     ) -> None:
-        self._leave = leave
+        self._leave: Callable[[int], None] = lambda code: None
         self._fd = terminal_fd
         self._clock = clock
         self._end = end
@@ -105,8 +105,15 @@ class Watchdog:
         self._code = GONE
         self._stop = threading.Event()
 
-    def start(self) -> None:
-        """Begin to watch."""
+    def start(self, leave: Callable[[int], None]) -> None:
+        """Begin to watch from inside the running loop, in which `leave` will be called."""
+        loop = asyncio.get_running_loop()
+
+        def ask(code: int) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(leave, code)
+
+        self._leave = ask
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,6 +55,11 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+def start(argv: Sequence[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(argv, env=environment, stdout=output, stderr=output)
+
+
 @asynccontextmanager
 async def running(profile: Profile, model: Path, folder: Path) -> AsyncIterator[Running]:
     site = Site(
@@ -66,8 +71,7 @@ async def running(profile: Profile, model: Path, folder: Path) -> AsyncIterator[
     )
     launch, log = plan(profile, site), folder / "output.log"
     environment = engine_environment(os.environ, launch)
-    with log.open("ab") as output:
-        process = subprocess.Popen(launch.argv, env=environment, stdout=output, stderr=output)
+    process = start(launch.argv, environment, log)
     probe = HealthProbe(launch.endpoint)
     try:
         await wait_ready(probe, lambda: process.poll() is None, timeout_s=60)

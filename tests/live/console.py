@@ -87,13 +87,12 @@ class Console:
 
     def engine_socket(self) -> str:
         """The engine's own socket, for requests beside the gateway."""
-        runs = sorted(self.paths.engine_runs.iterdir())
-        record: dict[str, Any] = json.loads((runs[-1] / "run.json").read_text())
+        record: dict[str, Any] = json.loads((self.run_folder() / "run.json").read_text())
         path: str = record["socket_path"]
         return path
 
     def run_folder(self) -> Path:
-        return sorted(self.paths.engine_runs.iterdir())[-1]
+        return max(self.paths.engine_runs.iterdir())
 
     @staticmethod
     def wait_for(condition: Callable[[], bool], timeout_s: float) -> float:

@@ -141,7 +141,7 @@ def test_a_client_that_leaves_frees_its_slot_within_a_second(live: Console) -> N
 
 
 def test_a_killed_worker_comes_back_and_the_engine_never_noticed(live: Console) -> None:
-    path, before = live.engine_socket(), live.status()
+    path, before, gateway = live.engine_socket(), live.status(), live.gateway
     started_s = psutil.Process(before["engine"]["pid"]).create_time()
 
     async def run() -> tuple[float, str]:
@@ -151,12 +151,11 @@ def test_a_killed_worker_comes_back_and_the_engine_never_noticed(live: Console) 
         await asyncio.sleep(1)
         os.kill(before["service"]["pid"], signal.SIGKILL)
         began_s = time.monotonic()
-        answer = await chat(live.gateway_before, WORDS.format(4), max_tokens=5)
+        answer = await chat(gateway, WORDS.format(4), max_tokens=5)
         back_s = time.monotonic() - began_s
         assert not answer.error or "starting" in answer.error
         return back_s, (await direct).text
 
-    live.gateway_before = live.gateway  # type: ignore[attr-defined]
     back_s, text = asyncio.run(run())
     assert back_s < 5.0
     assert text

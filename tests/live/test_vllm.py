@@ -22,6 +22,9 @@ pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
 BLOCK_TOKENS = 128
 """What vLLM's CPU build caches by: only whole blocks can hit."""
 
+DRAFTS = "vllm:spec_decode_num_drafts_total"
+ACCEPTED = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+
 PROFILE = """
 kind = "vllm"
 executable = "{executable}"
@@ -189,13 +192,9 @@ def test_accepted_per_position_equals_the_counters(with_plugin: Console) -> None
         transport = httpx.AsyncHTTPTransport(uds=path)
         async with httpx.AsyncClient(transport=transport) as client:
             text = (await client.get("http://engine/metrics")).text
-        drafts = re.search(
-            r"^vllm:spec_decode_num_drafts_total\{[^}]*\} (\S+)$", text, re.MULTILINE
-        )
+        drafts = re.search(rf"^{DRAFTS}{{[^}}]*}} (\S+)$", text, re.MULTILINE)
         rows = re.findall(
-            r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}]*position="(\d+)"[^}]*\} (\S+)$',
-            text,
-            re.MULTILINE,
+            rf'^{ACCEPTED}{{[^}}]*position="(\d+)"[^}}]*}} (\S+)$', text, re.MULTILINE
         )
         assert drafts is not None
         return float(drafts[1]), [float(v) for _, v in sorted(rows, key=lambda r: int(r[0]))]
@@ -238,7 +237,9 @@ def test_a_killed_worker_leaves_the_engine_alone(with_plugin: Console) -> None:
         os.kill(before["service"]["pid"], signal.SIGKILL)
         began_s = time.monotonic()
         async with httpx.AsyncClient(timeout=30) as client:
-            while (await client.get(f"{gateway}/v1/models")).status_code != 200:
+            for _ in range(100):
+                if (await client.get(f"{gateway}/v1/models")).status_code == 200:
+                    break
                 await asyncio.sleep(0.1)
         return time.monotonic() - began_s, (await direct).text
 

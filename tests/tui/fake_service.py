@@ -42,7 +42,7 @@ class FakeService:
 
     def client(self) -> ServiceClient:
         """A client of this service."""
-        transport = httpx.MockTransport(self._answer)
+        transport = httpx.MockTransport(self.answer)
         return ServiceClient(Path("/tmp/fake/control.sock"), transport=transport)
 
     def push(self, snapshot: Snapshot) -> None:
@@ -61,7 +61,7 @@ class FakeService:
         """How a command that was answered as running has ended."""
         self.results[command_id] = result
 
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
+    async def answer(self, request: httpx.Request) -> httpx.Response:
         if not self.up:
             raise httpx.ConnectError("connection refused", request=request)
         path = request.url.path

@@ -13,6 +13,7 @@ from a40console.tui.glossary import FIGURES, MARKS
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
 from a40console.tui.keymap import Keymap
 from a40console.tui.panels.findings import GLYPHS, ranked
+from a40console.tui.panels.verdict import cause_name
 
 _TIME = 9
 
@@ -43,12 +44,14 @@ def journal(events: Sequence[Event], width: int) -> list[Line]:
 def explanation(snapshot: Snapshot, width: int) -> list[Line]:
     """The limit with its evidence and what was ruled out, then every finding."""
     limit = snapshot.limit
-    lines = [line(Span("Limit  ", Role.LABEL), Span(clean(limit.cause), Role.STRONG))]
+    lines = [line(Span("Limit  ", Role.LABEL), Span(cause_name(limit.cause), Role.STRONG))]
     lines += wrap(limit.text, width)
     lines += _section("Evidence")
     lines += _listed(limit.evidence, width, "no evidence was gathered")
     lines += _section("Ruled out")
-    lines += _listed(limit.ruled_out, width, "nothing could be ruled out")
+    lines += _listed(
+        [cause_name(cause) for cause in limit.ruled_out], width, "nothing could be ruled out"
+    )
     lines += _section("Findings")
     findings = ranked(snapshot)
     if not findings:

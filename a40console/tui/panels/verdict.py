@@ -41,7 +41,7 @@ PHASES: dict[str, str] = {
 }
 """What the phases of a start are called."""
 
-_RULED_OUT = {"vcpu": "vCPU", "kv": "KV", "gpu": "GPU", "pcie": "PCIe"}
+_CAUSES = {"vcpu": "vCPU", "kv": "KV", "gpu": "GPU", "pcie": "PCIe"}
 _TRANSITIONS = frozenset({EngineState.FETCHING, EngineState.STARTING})
 
 
@@ -210,12 +210,17 @@ def _second(reading: Reading, width: int) -> Line:
     if not limit.ruled_out:
         return left
     prefix, gap = ("ruled out: ", "  ") if width >= _NARROW else ("not: ", " ")
-    names = [_RULED_OUT.get(cause, clean(cause)) for cause in limit.ruled_out]
+    names = [cause_name(cause) for cause in limit.ruled_out]
     room = width - 1 - width_of(left) - 2 - len(prefix)
     causes = flow([line(Span(name, Role.MUTED)) for name in names], room, gap)
     if room < len(names[0]):
         return left
     return spread(left, line(Span(prefix, Role.MUTED), causes), width - 1)
+
+
+def cause_name(cause: str) -> str:
+    """A cause of the limit as it is written for people."""
+    return _CAUSES.get(cause, clean(cause))
 
 
 def _cost(snapshot: Snapshot, width: int) -> Line:

@@ -1,0 +1,359 @@
+"""Engines that die, half die, or will not die: what the status says, and what may be done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a40console.engines.ports import who_holds
+from a40console.engines.process import EngineProcess
+from tests.faults.console import (
+    FaultConsole,
+    Snapshot,
+    alive,
+    fault_console,
+    finding,
+    kill,
+    missing,
+    process_name,
+)
+from tests.faults.control_groups import memory_group
+
+pytestmark = pytest.mark.slow
+
+
+def start(console: FaultConsole, **wishes: Any) -> Snapshot:
+    """Bring the stand-in up in a service of its own."""
+    console.control(**wishes)
+    if console.service is None:
+        console.serve("--no-engine")
+    console.succeed("engine", "start", "fake")
+    return console.status()
+
+
+def tree(console: FaultConsole) -> dict[int, str]:
+    """The engine's living processes by pid."""
+    process = EngineProcess.recorded(console.run_folder())
+    return {member.pid: member.name for member in process.members()} if process else {}
+
+
+def core_of(console: FaultConsole) -> int:
+    return next(pid for pid, name in tree(console).items() if name == "VLLM::EngineCor")
+
+
+# --- 1 and 2: the server dies, its core lives on ---------------------------------------------
+
+
+def test_a_core_that_outlived_its_server_is_named_and_blocks_a_start(
+    console: FaultConsole, bystander: int
+) -> None:
+    serving = start(console)
+    core = core_of(console)
+    assert process_name(core) == "VLLM::EngineCor"
+    kill(serving["engine"]["pid"])
+
+    snapshot = console.until_state("orphaned")
+    found = finding(snapshot, "engine-orphaned")
+    assert found is not None
+    assert f"VLLM::EngineCor (pid {core})" in found["evidence"]
+    assert found["command"] == "engine.clean"
+    assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
+    assert "SIGKILL" in snapshot["engine"]["exit"]["cause"]
+    missing(snapshot["throughput"]["generation_tokens_per_s"])
+    assert console.run("status", "--check").returncode == 4
+
+    for verb in (("start", "fake"), ("restart",), ("switch", "fake")):
+        said = console.refused(5, "engine", *verb)
+        assert f"(pid {core})" in said
+        assert "a40console engine clean" in said
+    assert alive(core), "refusing has ended nothing"
+
+    # A service that comes back finds it as it was, and starts nothing beside it.
+    console.end_service()
+    console.serve()
+    again = console.until_state("orphaned")
+    assert str(core) in (finding(again, "engine-orphaned") or {})["evidence"]
+    assert again["engine"]["exit"]["signal"] == "SIGKILL"
+
+    assert "no process is left" in console.succeed("engine", "clean")
+    assert not alive(core)
+    assert console.status()["engine"]["state"] == "stopped"
+    assert alive(bystander)
+    console.succeed("engine", "start", "fake")
+    assert console.status()["engine"]["state"] == "serving"
+
+
+def test_nothing_is_left_to_clean_where_an_engine_serves(console: FaultConsole) -> None:
+    start(console)
+    assert "Nothing of an engine is left over" in console.refused(5, "engine", "clean")
+    assert console.status()["engine"]["state"] == "serving"
+
+
+def test_an_orphan_that_ends_by_itself_frees_the_way(console: FaultConsole) -> None:
+    serving = start(console)
+    core = core_of(console)
+    kill(serving["engine"]["pid"])
+    console.until_state("orphaned")
+    kill(core)
+    # The engine ended by itself: the policy starts it again.
+    snapshot = console.until_state("serving")
+    assert snapshot["engine"]["restarts"] == 1
+    assert ["engine.orphaned", "engine.ended", "engine.restarting"] == [
+        kind
+        for kind in console.event_kinds()
+        if kind in ("engine.orphaned", "engine.ended", "engine.restarting")
+    ]
+
+
+def test_an_exit_code_that_stands_for_a_kill_is_told_as_one(console: FaultConsole) -> None:
+    start(console)
+    core = core_of(console)
+    console.control(exit=137)
+    snapshot = console.until_state("orphaned")
+    console.control()
+    assert snapshot["engine"]["exit"]["code"] == 137
+    assert "SIGKILL" in snapshot["engine"]["exit"]["cause"]
+    assert alive(core)
+    console.succeed("engine", "clean")
+    assert not alive(core)
+
+
+def test_a_server_that_the_kernel_killed_for_memory_is_told_as_that() -> None:
+    with memory_group(400 * 1024 * 1024) as prefix, fault_console(prefix) as console:
+        start(console)
+        core = core_of(console)
+        console.control(oom=True)
+        snapshot = console.until_state("orphaned", 60)
+        console.control()
+        assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
+        assert "memory" in snapshot["engine"]["exit"]["cause"]
+        assert str(core) in (finding(snapshot, "engine-orphaned") or {})["evidence"]
+        console.succeed("engine", "clean")
+        assert not alive(core)
+
+
+# --- 3, 6 and 8: those that do not heed a signal ---------------------------------------------
+
+
+def test_a_stop_in_the_first_seconds_takes_a_deaf_core_along(console: FaultConsole) -> None:
+    console.serve("--no-engine")
+    console.control(start="waits", deaf=["core"], workers=1)
+    console.succeed("engine", "start", "fake", "--no-wait")
+    console.until_state("starting")
+    console.wait_for(lambda: len(tree(console)) == 3, 10)
+    members = tree(console)
+    assert "no process is left" in console.succeed("engine", "stop")
+    assert not [pid for pid in members if alive(pid)]
+    assert console.status()["engine"]["state"] == "stopped"
+
+
+def test_an_interrupted_service_leaves_a_start_to_the_next_one(console: FaultConsole) -> None:
+    """Ctrl-C on the service in the foreground, while the engine warms up."""
+    console.control(ready_s=4)
+    console.serve("--profile", "fake")
+    console.until_state("starting")
+    console.wait_for(lambda: len(tree(console)) == 2, 10)
+    members = tree(console)
+    console.end_service(signal.SIGINT)
+    assert tree(console) == members
+    console.serve()
+    snapshot = console.until_state("serving")
+    assert snapshot["engine"]["pid"] in members, "the same one, taken over"
+
+
+def test_a_start_that_takes_too_long_leaves_nothing(console: FaultConsole) -> None:
+    console.serve("--no-engine")
+    console.fake_profile("hasty", "served_name = 'hasty'")
+    profile = console.paths.profiles / "hasty.toml"
+    profile.write_text(profile.read_text().replace("timeout_s = 30", "timeout_s = 3"))
+    console.control(start="waits", deaf=["core"])
+    console.succeed("engine", "start", "hasty", "--no-wait")
+    console.wait_for(lambda: len(tree(console)) == 2, 10)
+    members = tree(console)
+    snapshot = console.until_state("failed", 40)
+    assert not [pid for pid in members if alive(pid)]
+    missing(snapshot["engine"]["pid"])
+    assert "does not serve after 3 s" in console.events()[-2]["text"]
+    console.control()
+    console.succeed("engine", "start", "fake")
+
+
+def test_deaf_processes_three_deep_are_all_ended(console: FaultConsole) -> None:
+    """They ignore SIGTERM, left the session, and hold the engine's output open."""
+    start(console, deaf=["server", "core", "worker"], workers=3)
+    members = tree(console)
+    assert sorted(members.values()) == [
+        "VLLM::EngineCor",
+        "VLLM::Worker_TP",
+        "VLLM::Worker_TP",
+        "VLLM::Worker_TP",
+        "vllm",
+    ]
+    assert len({os.getsid(pid) for pid in members}) == 4
+    began_s = time.monotonic()
+    said = console.succeed("engine", "stop")
+    assert "Stopped after SIGKILL" in said
+    assert time.monotonic() - began_s < 25
+    assert not [pid for pid in members if alive(pid)]
+    assert console.status()["engine"]["state"] == "stopped"
+    console.control()
+    console.succeed("engine", "start", "fake")
+
+
+def test_a_command_does_not_wait_for_what_it_started(console: FaultConsole) -> None:
+    """Service and engine hold no pipe of the command that started them."""
+    console.control(workers=1)
+    began_s = time.monotonic()
+    done = console.run("engine", "start", "fake", timeout_s=60)
+    assert done.returncode == 0
+    assert time.monotonic() - began_s < 30
+    assert len(tree(console)) == 3
+    console.succeed("stop", "--engine")
+    assert not tree(console)
+    said = console.refused(3, "status")
+    assert "a40console serve" in said
+
+
+# --- 7: an engine that breaks off ------------------------------------------------------------
+
+
+def test_an_engine_that_dies_is_started_again_and_the_next_request_works(
+    console: FaultConsole,
+) -> None:
+    start(console)
+    for pid in sorted(tree(console), reverse=True):
+        kill(pid)
+    snapshot = console.until(lambda s: s["engine"]["restarts"] == 1 and _serves(s), 30)
+    assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
+    assert "wave" in console.ask()
+
+
+def _serves(snapshot: Snapshot) -> bool:
+    return bool(snapshot["engine"]["state"] == "serving")
+
+
+# --- 9: pids that belong to somebody else ----------------------------------------------------
+
+
+def test_a_recorded_pid_that_is_a_strangers_now_is_never_signalled(
+    console: FaultConsole, bystander: int
+) -> None:
+    start(console)
+    console.succeed("stop", "--engine")
+    record = console.run_folder() / "engine.json"
+    identity = json.loads(record.read_text())
+    record.write_text(json.dumps(identity | {"pid": bystander, "keeper_pid": bystander}))
+    (console.run_folder() / "exit.json").unlink()
+
+    assert console.succeed("wait", "stopped", "--timeout", "5") == ""
+    console.serve("--no-engine")
+    assert console.status()["engine"]["state"] == "absent"
+    assert "No engine runs" in console.refused(5, "engine", "stop")
+    console.succeed("engine", "start", "fake")
+    assert console.status()["engine"]["pid"] != bystander
+
+
+def test_a_record_of_an_earlier_boot_proves_nothing(console: FaultConsole, bystander: int) -> None:
+    start(console)
+    console.succeed("stop", "--engine")
+    ticks = int(Path(f"/proc/{bystander}/stat").read_text().rpartition(")")[2].split()[19])
+    record = console.run_folder() / "engine.json"
+    identity = json.loads(record.read_text())
+    identity |= {"pid": bystander, "start_ticks": ticks, "boot_id": "another"}
+    record.write_text(json.dumps(identity))
+    (console.run_folder() / "exit.json").unlink()
+    console.serve("--no-engine")
+    assert console.status()["engine"]["state"] == "absent"
+
+
+def test_a_stale_lock_file_ends_nobody(console: FaultConsole, bystander: int) -> None:
+    console.paths.state.mkdir(parents=True, exist_ok=True)
+    console.paths.service_lock.write_text(f"{bystander}\n")
+    assert "No service answers" in console.refused(3, "stop")
+    console.serve("--no-engine")
+    assert console.paths.service_lock.read_text() != f"{bystander}\n"
+
+
+# --- 10: ports -------------------------------------------------------------------------------
+
+
+def test_a_port_that_somebody_listens_on_is_refused_with_his_name(console: FaultConsole) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        console.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
+        console.serve("--no-engine")
+        began_s = time.monotonic()
+        said = console.refused(5, "engine", "start", "onport")
+        assert time.monotonic() - began_s < 10, "refused before anything is loaded"
+    assert f"(pid {os.getpid()}) listens on 127.0.0.1" in said
+    assert "take another port" in said
+    assert console.event_kinds().count("engine.starting") == 0, "no crash loop"
+    console.succeed("engine", "start", "onport")
+    assert console.status()["engine"]["state"] == "serving"
+
+
+def test_closed_connections_on_the_port_are_waited_for(console: FaultConsole) -> None:
+    """The engine died with connections open, and binds without SO_REUSEADDR."""
+    port = lingering_port()
+    holder = who_holds(port)
+    assert holder is not None
+    assert holder.use == "time_wait"
+    console.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
+    console.serve("--no-engine")
+    console.succeed("engine", "start", "onport", "--no-wait")
+    snapshot = console.until(lambda s: s["engine"]["phase"] == "port", 20)
+    assert snapshot["engine"]["state"] == "starting"
+    eta_s = snapshot["engine"]["eta_s"]
+    assert 0 < eta_s["value"] <= 62
+    assert f"port {port}" in console.events()[-1]["text"]
+    assert "TIME_WAIT" in console.events()[-1]["text"]
+    later = console.until(lambda s: s["engine"]["eta_s"]["value"] < eta_s["value"] - 1, 10)
+    assert later["engine"]["phase"] == "port", "it counts down"
+    # A stop does not wait for the kernel.
+    console.succeed("engine", "stop", timeout_s=20)
+    assert console.status()["engine"]["state"] == "stopped"
+    assert console.event_kinds().count("engine.starting") <= 1, "no crash loop"
+
+
+def lingering_port() -> int:
+    """A port that nobody listens on, with a closed connection that the kernel remembers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        server, _ = listener.accept()
+        server.close()  # who closes first is the one who waits
+        client.close()
+    return port
+
+
+# --- 11: a start that hangs ------------------------------------------------------------------
+
+
+def test_a_start_that_waits_for_ever_is_called_stalled(console: FaultConsole) -> None:
+    console.serve("--no-engine")
+    console.control(start="waits")
+    console.succeed("engine", "start", "fake", "--no-wait")
+    first = console.until_state("starting")
+    snapshot = console.until(lambda s: finding(s, "start-stalled"), 20)
+    assert snapshot["engine"]["state"] == "starting"
+    assert snapshot["engine"]["phase"] == "starting"
+    assert snapshot["engine"]["phase_s"] > first["engine"]["phase_s"]
+    found = finding(snapshot, "start-stalled")
+    assert found is not None
+    assert "no progress for" in found["title"]
+    assert "Waiting for 1 core engine proc(s)" in found["evidence"]
+    assert "engine core" in found["evidence"]
+    assert found["command"] == "engine.restart"
+    assert "stop" in found["remedy"]
+    said = console.refused(4, "status", "--check")
+    assert "The start is stuck" in said
+    assert "no process is left" in console.succeed("engine", "stop")
+    assert finding(console.until_state("stopped"), "start-stalled") is None

@@ -1,0 +1,1 @@
+"""Telemetry against recorded expositions, simulated engines and one real engine."""
