@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from a40console.engines.process import EngineProcess, ProcessState
-from a40console.errors import ConsoleError, RefusedError, UsageError
+from a40console.errors import ConsoleError, NotServingError, RefusedError, UsageError
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Severity
 from a40console.model.figures import Missing
@@ -61,6 +61,9 @@ class Starter(Protocol):
         Raises:
             ConsoleError: If it ends, or does not serve in time; nothing of it runs then.
         """
+
+    async def free_port(self, status: EngineStatus, publish: Publish) -> bool:
+        """Wait for an engine's port after a start that failed; whether another is worth it."""
 
 
 class EngineOperator:
@@ -193,6 +196,8 @@ class EngineOperator:
             survivors=tuple(process.members()) if orphaned else (),
             left="survivors" if orphaned else "",
         )
+        if orphaned:
+            status = replace(status, end=self._explain(process, status).end)
         self._publish(status)
         self._record("engine.adopted", f"{run.profile.name}, {age_s:.0f} s old, is taken over")
         if orphaned:
@@ -262,6 +267,14 @@ class EngineOperator:
         restarts = 0 if asked else self.status.restarts + 1
         fresh = EngineStatus(restarts=restarts, end=self.status.end)
         desire.remember(self._desired_file, profile)
+        try:
+            await self._start_once(profile, fresh)
+        except NotServingError:
+            if not await self._starter.free_port(self.status, self._publish):
+                raise
+            await self._start_once(profile, fresh)
+
+    async def _start_once(self, profile: Profile, fresh: EngineStatus) -> None:
         with self._failure_recorded():
             status, process = await self._starter.launch(profile, fresh, self._publish)
         await self._see_ready(status, process)

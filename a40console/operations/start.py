@@ -11,6 +11,7 @@ from pathlib import Path
 from a40console.engines.capability import check
 from a40console.engines.effective import differences
 from a40console.engines.logs import LogReader, last_lines
+from a40console.engines.ports import PortHolder, describe
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
 from a40console.engines.run_record import OUTPUT_FILE
@@ -22,6 +23,7 @@ from a40console.operations.ending import explain
 from a40console.operations.memory import GpuMemory
 from a40console.operations.operator import Publish, Recorder
 from a40console.operations.past_starts import PastStarts
+from a40console.operations.port import PortWait, refuse_taken_port
 from a40console.operations.preparation import fetch_model, prepare
 from a40console.operations.record import RunRecord
 from a40console.operations.status import EngineStatus
@@ -69,6 +71,7 @@ class EngineStarter:
         can = check(profile, os.environ)
         if not can.ready:
             raise RefusedError(f"{profile.name} cannot run here", evidence=can.why_not or "")
+        refuse_taken_port(profile)
         model_path = await self._fetch(profile, status, publish)
         baseline = await self._memory.wait_for_room(profile)
         run, launch = await asyncio.to_thread(
@@ -132,6 +135,33 @@ class EngineStarter:
             eta_s=None,
             differences=differences(run.profile, lines),
         )
+
+    async def free_port(self, status: EngineStatus, publish: Publish) -> bool:
+        """Wait, counting down, where closed connections alone kept an engine from its port.
+
+        Whether another start is worth it: false where they were not the cause.
+        """
+        run, since_s, told = status.run, self._clock(), False
+
+        def tell(holder: PortHolder) -> None:
+            nonlocal told
+            text = describe(holder.port, holder)
+            if not told:
+                told = True
+                self._record("engine.waiting_for_port", text, "warn")
+            publish(
+                replace(
+                    status,
+                    state=EngineState.STARTING,
+                    phase="port",
+                    phase_since_s=since_s,
+                    phase_detail=text,
+                    eta_s=holder.remaining_s,
+                    pid=None,
+                )
+            )
+
+        return run is not None and await PortWait().until_free(run.profile, tell)
 
     async def _fetch(self, profile: Profile, status: EngineStatus, publish: Publish) -> Path | None:
         began_s = self._clock()

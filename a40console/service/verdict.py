@@ -12,7 +12,7 @@ from a40console.telemetry.view import EngineView
 def evidence(status: EngineStatus, view: EngineView | None, now_s: float) -> Evidence:
     """The signals that no block of the snapshot holds."""
     starting = status.state is EngineState.STARTING and status.progress_at_s is not None
-    quiet = Missing("no engine answers")
+    quiet, stall = Missing("no engine answers"), status.stall
     return Evidence(
         generation_flat_s=view.progress.generation_flat_s if view else quiet,
         steps_flat_s=view.progress.steps_flat_s if view else quiet,
@@ -20,7 +20,7 @@ def evidence(status: EngineStatus, view: EngineView | None, now_s: float) -> Evi
         start_flat_s=now_s - (status.progress_at_s or now_s)
         if starting
         else Missing("nothing starts"),
-        start_progress=status.phase_detail,
+        start_progress=f"{stall.cause}: {stall.evidence}" if stall else status.phase_detail,
         stall_after_s=status.run.profile.stall_after_s if status.run else 120.0,
         counters_reset_s=view.counters_reset_s if view else quiet,
         survivors=tuple(Survivor(p.pid, p.name) for p in status.survivors),

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import cast
 
 import psutil
 import uvicorn
@@ -84,12 +85,11 @@ class EngineConnection(asyncio.Protocol):
         self.writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
+        _, found, body = self.buffer.partition(b"\r\n\r\n")
         if not found or not body.endswith(b"}"):
             return
         request = json.loads(body)
@@ -200,9 +200,8 @@ class Client(asyncio.Protocol):
         self.first = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         self.began = time.perf_counter()
-        transport.write(self.request)
+        cast("asyncio.Transport", transport).write(self.request)
 
     def data_received(self, data: bytes) -> None:
         tokens = data.count(MARK)
@@ -289,23 +288,29 @@ async def compare(direct: int, gateway: int, child: psutil.Process, seconds: flo
     await bursts(gateway, 8, 2)
     for streams in (8, 32):
         straight, through = await bursts(direct, streams), await bursts(gateway, streams)
-        added = median_ms(through) - median_ms(straight)
-        print(f"  TTFT, {streams:2} streams starting at once: added p50 {added:5.2f} ms "
-              f"({median_ms(straight):.1f} direct)")  # fmt: skip
+        added_ms = median_ms(through) - median_ms(straight)
+        print(
+            f"  TTFT, {streams:2} streams starting at once: added p50 {added_ms:5.2f} ms "
+            f"({median_ms(straight):.1f} direct)"
+        )
     for streams in (8, 32):
         straight = await closed_loop(direct, streams, seconds)
-        before = cpu_s(child)
+        before_s = cpu_s(child)
         through = await closed_loop(gateway, streams, seconds)
-        used_us = (cpu_s(child) - before) * 1e6 / through.tokens
-        added = median_ms(through) - median_ms(straight)
+        used_us = (cpu_s(child) - before_s) * 1e6 / through.tokens
+        added_ms = median_ms(through) - median_ms(straight)
         ratio = through.tokens_per_s / straight.tokens_per_s
-        print(f"  {streams:2} streams in a closed loop: {straight.tokens_per_s:6.0f} tok/s direct, "
-              f"ratio {ratio:.4f}, added TTFT p50 {added:5.2f} ms, CPU {used_us:5.1f} µs a chunk")  # fmt: skip
-    before = cpu_s(child)
+        print(
+            f"  {streams:2} streams in a closed loop: {straight.tokens_per_s:6.0f} tok/s direct, "
+            f"ratio {ratio:.4f}, added TTFT p50 {added_ms:5.2f} ms, CPU {used_us:5.1f} µs a chunk"
+        )
+    before_s = cpu_s(child)
     load = await blast(gateway)
-    used = cpu_s(child) - before
-    print(f"  ceiling: {load.tokens / used:6.0f} chunks/s a core, "
-          f"{load.tokens_per_s:6.0f}/s here (CPU {used / (load.ended - load.began):.0%})")  # fmt: skip
+    used_s = cpu_s(child) - before_s
+    print(
+        f"  ceiling: {load.tokens / used_s:6.0f} chunks/s a core, "
+        f"{load.tokens_per_s:6.0f}/s here (CPU {used_s / (load.ended - load.began):.0%})"
+    )
 
 
 def main() -> None:

@@ -102,6 +102,8 @@ class FaultConsole(Console):
         return done.stdout + done.stderr
 
     def serve(self, *words: str) -> None:
+        if self.service is not None:
+            self.service.wait(30)
         with self.output.open("ab") as output:
             self.service = subprocess.Popen(
                 self.command("serve", *words),

@@ -126,6 +126,29 @@ async def watch(console: Console, seconds: float, read_counter: Any) -> Watch:
     return record
 
 
+def shown_and_counted(record: Watch) -> tuple[float, float]:
+    """Tokens a second over 10 s: by the slots (two windows of 5 s), and by the engine's counter.
+
+    A window ends when its source was read, which is as old as the block says.
+    """
+    last = record.snapshots[-2]
+    end_s = window_end_s(last)
+    before = min(record.snapshots, key=lambda s: abs(window_end_s(s) - end_s + 5))
+    rates = [slots_rate(snapshot) for snapshot in (before, last)]
+    known = [rate for rate in rates if rate is not None]
+    assert len(known) == 2
+    begin_s = window_end_s(before) - 5
+    counted = record.counter_at(end_s) - record.counter_at(begin_s)
+    return sum(known) / 2, counted / (end_s - begin_s)
+
+
+def window_end_s(snapshot: Snapshot) -> float:
+    """When the source behind a snapshot's rates was read."""
+    age_s = number(snapshot.throughput.age_s)
+    assert age_s is not None
+    return snapshot.monotonic_s - age_s
+
+
 def slots_rate(snapshot: Snapshot) -> float | None:
     """Σ of the slots' tokens a second over the window."""
     if isinstance(snapshot.slots, Missing):

@@ -20,6 +20,7 @@ from tests.live.streams import (
     chat,
     four_streams,
     llamacpp_counter,
+    shown_and_counted,
     slots_rate,
     watch,
 )
@@ -80,14 +81,9 @@ def test_the_live_rate_is_the_counters_within_one_percent(live: Console) -> None
         record = await watch(live, 17, lambda: llamacpp_counter(path))
         load.cancel()
         await asyncio.gather(load, return_exceptions=True)
-        last = record.snapshots[-2]
-        before = min(record.snapshots, key=lambda s: abs(s.monotonic_s - last.monotonic_s + 5))
-        shown = [slots_rate(snapshot) for snapshot in (before, last)]
-        assert None not in shown
-        mean = sum(rate for rate in shown if rate is not None) / 2
-        end_s, begin_s = last.monotonic_s, before.monotonic_s - 5
-        counted = (record.counter_at(end_s) - record.counter_at(begin_s)) / (end_s - begin_s)
-        assert mean == pytest.approx(counted, rel=0.01)
+        shown, counted = shown_and_counted(record)
+        assert shown == pytest.approx(counted, rel=0.01)
+        last = record.snapshots[-1]
         engine = number(last.throughput.generation_tokens_per_s)
         assert engine is not None
         assert slots_rate(last) == pytest.approx(engine, rel=0.01)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.live.console import Console, console, session_members
-from tests.live.streams import WORDS, chat, four_streams, slots_rate, vllm_counter, watch
+from tests.live.streams import WORDS, chat, four_streams, shown_and_counted, vllm_counter, watch
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -117,14 +117,8 @@ def rate_matches(live: Console) -> None:
         record = await watch(live, 17, lambda: vllm_counter(path))
         load.cancel()
         await asyncio.gather(load, return_exceptions=True)
-        last = record.snapshots[-2]
-        before = min(record.snapshots, key=lambda s: abs(s.monotonic_s - last.monotonic_s + 5))
-        shown = [slots_rate(snapshot) for snapshot in (before, last)]
-        assert None not in shown
-        mean = sum(rate for rate in shown if rate is not None) / 2
-        end_s, begin_s = last.monotonic_s, before.monotonic_s - 5
-        counted = (record.counter_at(end_s) - record.counter_at(begin_s)) / (end_s - begin_s)
-        assert mean == pytest.approx(counted, rel=0.01)
+        shown, counted = shown_and_counted(record)
+        assert shown == pytest.approx(counted, rel=0.01)
 
     asyncio.run(run())
 
