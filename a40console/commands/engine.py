@@ -14,7 +14,7 @@ from a40console.commands.acting import ACT_TIMEOUT_S, act, print_result
 from a40console.commands.engine_logs import logs
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.progress import Progress
-from a40console.commands.running import connect, ensure_service
+from a40console.commands.running import ensure_service, reach_engine
 from a40console.errors import UsageError
 from a40console.model.control import CommandResult
 
@@ -125,14 +125,11 @@ def _do(
     done: str,
     starts: bool = False,
 ) -> None:
-    """Run one verb and tell its result; `starts` says that a service is started for it."""
+    """Run one verb and tell its result; `starts`: with a service started for it if need be."""
 
     async def run() -> CommandResult:
-        if starts:
-            reach = ensure_service(invocation.paths, quiet=waiting.as_json)
-        else:
-            reach = connect(invocation.paths)
-        async with await reach as client:
+        reach = ensure_service if starts else reach_engine
+        async with await reach(invocation.paths, quiet=waiting.as_json) as client:
             if waiting.no_wait:
                 return await client.start(verb, **arguments)
             progress = Progress(quiet=waiting.as_json)

@@ -97,5 +97,5 @@ def _print(chunk: LogChunk, *, as_json: bool) -> None:
         print_json({"path": chunk.path, "lines": lines}, one_line=True)
     else:
         # A progress bar returns to the start of its line again and again.
-        lines = chunk.text.replace("\r\n", "\n").replace("\r", "\n")
-        click.echo(printable(lines), nl=False)
+        text = chunk.text.replace("\r\n", "\n").replace("\r", "\n")
+        click.echo(printable(text), nl=False)

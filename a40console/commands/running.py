@@ -10,7 +10,9 @@ import sys
 import time
 
 from a40console.commands.output import note
+from a40console.engines.process import EngineProcess
 from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
+from a40console.model.engine import EngineState
 from a40console.paths import Paths, make_private
 from a40console.service.client import ServiceClient
 
@@ -18,6 +20,7 @@ SERVE_COMMAND: tuple[str, ...] = (sys.executable, "-P", "-m", "a40console", "ser
 """`-P`: started in the root folder, nothing there may stand in for a module."""
 
 START_TIMEOUT_S = 20.0
+ADOPTION_TIMEOUT_S = 5.0
 POLL_S = 0.1
 OUTPUT_LIMIT_BYTES = 1024 * 1024
 LAST_LINES = 12
@@ -60,6 +63,33 @@ async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
     if start.is_ours and not quiet:
         note(f"Started the service, process {start.pid}; end it with: a40console stop")
     return client
+
+
+async def reach_engine(paths: Paths, *, quiet: bool = False) -> ServiceClient:
+    """A client of the service; one is started where an engine lives that has none.
+
+    Raises:
+        ConsoleError: As `connect` and `ensure_service`.
+    """
+    if not engine_lives(paths):
+        return await connect(paths)
+    client = await ensure_service(paths, quiet=quiet)
+    deadline = time.monotonic() + ADOPTION_TIMEOUT_S
+    # A service that has just come up takes over what runs in its first moments.
+    while time.monotonic() < deadline:
+        if (await client.snapshot()).engine.state is not EngineState.ABSENT:
+            break
+        await asyncio.sleep(POLL_S)
+    return client
+
+
+def engine_lives(paths: Paths) -> bool:
+    """Whether anything lives of an engine that was started here, by its records and `/proc`."""
+    try:
+        runs = [path for path in paths.engine_runs.iterdir() if path.is_dir()]
+    except OSError:
+        return False
+    return any(EngineProcess.adopt(run) is not None for run in runs)
 
 
 class ServiceStart:

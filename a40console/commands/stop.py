@@ -14,7 +14,7 @@ import click
 
 from a40console.commands.acting import ACT_TIMEOUT_S, print_result, refuse_failure
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.running import is_locked, lock_holder
+from a40console.commands.running import engine_lives, is_locked, lock_holder, reach_engine
 from a40console.errors import NoServiceError, RefusedError, TimedOutError
 from a40console.model.control import CommandResult
 from a40console.paths import Paths
@@ -40,24 +40,41 @@ POLL_S = 0.1
 def command(invocation: Invocation, *, engine: bool, timeout_s: float, as_json: bool) -> None:
     """Stop the service; the engine keeps running unless --engine is given."""
     result = asyncio.run(_stop(invocation.paths, engine=engine, timeout_s=timeout_s))
-    print_result(result, "The service has stopped.", as_json=as_json)
+    left = result.result.get("report", "an engine keeps running")
+    result = replace(result, result={**result.result, "report": f"The service has stopped; {left}"})
+    print_result(result, "", as_json=as_json)
 
 
 async def _stop(paths: Paths, *, engine: bool, timeout_s: float) -> CommandResult:
     deadline = time.monotonic() + timeout_s
-    async with ServiceClient(paths.control_socket) as client:
-        try:
-            # Without hello: a service of another version must be stoppable too.
-            started = await client.start(COMMAND, engine="yes" if engine else "no")
-        except NoServiceError:
-            if not is_locked(paths):
-                raise
+    try:
+        # Without hello: a service of another version must be stoppable too.
+        return await _ask_to_stop(ServiceClient(paths.control_socket), paths, deadline, engine)
+    except NoServiceError:
+        if is_locked(paths):
             deaf = "its control socket is gone"
-        except (RefusedError, TimedOutError) as error:
-            deaf = f"{error.message}: {error.evidence}"
+        elif engine and engine_lives(paths):
+            return await _ask_to_stop(await reach_engine(paths), paths, deadline, engine)
         else:
-            return await _until_gone(client, paths, started, deadline)
+            raise
+    except _DeafError as error:
+        deaf = str(error)
     return await _terminate(paths, deaf, deadline, engine=engine)
+
+
+class _DeafError(Exception):
+    """The service answers, but not so that it could be told to stop."""
+
+
+async def _ask_to_stop(
+    client: ServiceClient, paths: Paths, deadline: float, engine: bool
+) -> CommandResult:
+    async with client:
+        try:
+            started = await client.start(COMMAND, engine="yes" if engine else "no")
+        except (RefusedError, TimedOutError) as error:
+            raise _DeafError(f"{error.message}: {error.evidence}") from error
+        return await _until_gone(client, paths, started, deadline)
 
 
 async def _until_gone(

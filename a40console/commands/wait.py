@@ -12,9 +12,8 @@ import click
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json
 from a40console.commands.progress import Progress
-from a40console.commands.running import connect
+from a40console.commands.running import connect, engine_lives
 from a40console.commands.verdict import phase_line
-from a40console.engines.process import EngineProcess
 from a40console.errors import NoServiceError, NotServingError, TimedOutError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
@@ -80,8 +79,10 @@ class Wait:
         while True:
             snapshot = await self._look(deadline)
             if snapshot is None:
-                if self.goal == "stopped" and not engine_lives(self.paths):
-                    return None
+                if self.goal == "stopped":
+                    if not engine_lives(self.paths):
+                        return None
+                    self.seen = "No service answers, and an engine still runs."
             elif self._reached(snapshot):
                 return snapshot
             if time.monotonic() >= deadline:
@@ -135,12 +136,3 @@ class Wait:
             f"{shown(requests.running, count)} running"
         )
         return (requests.held, requests.waiting, requests.running) == (0, 0, 0)
-
-
-def engine_lives(paths: Paths) -> bool:
-    """Whether anything lives of an engine that was started here, by its records and `/proc`."""
-    try:
-        runs = [path for path in paths.engine_runs.iterdir() if path.is_dir()]
-    except FileNotFoundError:
-        return False
-    return any(EngineProcess.adopt(run) is not None for run in runs)

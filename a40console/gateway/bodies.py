@@ -191,13 +191,13 @@ class Body:
         at = 0
         for piece in self._pieces:
             if at <= start < at + len(piece):
-                pieces += (piece[: start - at], text, piece[min(len(piece), end - at) :])
-            elif start < at < end:
-                pieces.append(piece[min(len(piece), end - at) :])
-            else:
+                pieces.append(piece[: start - at] + text + piece[end - at :])
+            elif not start < at < end:
                 pieces.append(piece)
+            elif rest := piece[end - at :]:
+                pieces.append(rest)
             at += len(piece)
-        self._pieces = deque(piece for piece in pieces if piece)
+        self._pieces = pieces
         self.length += len(text) - (end - start)
 
     async def sent(self) -> AsyncIterator[Piece]:

@@ -28,8 +28,14 @@ from a40console.gateway.upstream import (
     upstream_url,
 )
 
-_READ_FROM_BODY = ("model", "max_tokens", "max_completion_tokens")
-_READ_TO_COUNT = ("stream", "stream_options", "timings_per_token")
+_READ_FROM_BODY = (
+    "model",
+    "max_tokens",
+    "max_completion_tokens",
+    "stream",
+    "stream_options",
+    "timings_per_token",
+)
 _WHOLE_LIMIT_BYTES = 4 * 1024 * 1024
 """How much of an answer that is not a stream is held until it is whole."""
 
@@ -174,7 +180,7 @@ class Exchange:
         meter = self._shared.meter
         if passage.route == "messages":
             return MessagesReader(meter, passage)
-        additions = additions_for(upstream, body.values(_READ_TO_COUNT))
+        additions = additions_for(upstream, asked)
         if additions.member is not None:
             body.set_value(*additions.member)
         return OpenAIReader(meter, passage, additions)

@@ -17,6 +17,11 @@ _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _IN_NESTED = re.compile(rb'(?:[^"{}\[\]]+|"[^"\\]*(?:\\.[^"\\]*)*")*', re.DOTALL)
 """Everything up to the next bracket, whole strings included."""
 
+_MEMBER = re.compile(
+    rb'[ \t\n\r]*"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[^"{}\[\],:\s]+)[ \t\n\r]*([,}])'
+)
+"""A whole member whose value is a number, a word or a plain text: most of them are."""
+
 _IN_SCALAR = re.compile(rb'[^,{}\[\]":\s]*')
 _KEY_LIMIT_BYTES = 256
 _DEPTH_LIMIT = 2_000
@@ -69,10 +74,30 @@ class MemberScanner:
         return self._expect(piece, at, {_OPEN: self._first_key})
 
     def _first_key(self, piece: bytes, at: int) -> int:
+        end = self._plain_members(piece, at)
+        if end > at:
+            return end
         return self._expect(piece, at, {_QUOTE: self._in_key, _CLOSE: self._closed})
 
     def _next_key(self, piece: bytes, at: int) -> int:
+        end = self._plain_members(piece, at)
+        if end > at:
+            return end
         return self._expect(piece, at, {_QUOTE: self._in_key})
+
+    def _plain_members(self, piece: bytes, at: int) -> int:
+        """Past the members that stand here whole and plain; where there are none, no further."""
+        while match := _MEMBER.match(piece, at):
+            at = match.end()
+            start, end = match.span(2)
+            if not self._place(match[1], self._offset + start, self._offset + end):
+                return self._give_up(piece)
+            if match[3] == b"}":
+                self._close = self._offset + at - 1
+                self._step = self._trailing
+                break
+            self._step = self._next_key
+        return at
 
     def _before_colon(self, piece: bytes, at: int) -> int:
         return self._expect(piece, at, {_COLON: self._before_value})
@@ -169,14 +194,19 @@ class MemberScanner:
     def _keep(self, end: int) -> None:
         """A value has ended before this place of the piece."""
         key, self._key = bytes(self._key), bytearray()
-        self._step = self._after_value
-        if len(key) <= _KEY_LIMIT_BYTES:
-            try:
-                name = json.loads(b'"' + key + b'"')
-            except ValueError:
-                self._step = self._give_up
-                return
-            self._spans[name] = (self._value_start, self._offset + end)
+        placed = self._place(key, self._value_start, self._offset + end)
+        self._step = self._after_value if placed else self._give_up
+
+    def _place(self, key: bytes, start: int, end: int) -> bool:
+        """Keep the place of a value; False if its key is no text."""
+        if len(key) > _KEY_LIMIT_BYTES:
+            return True
+        try:
+            name = json.loads(b'"' + key + b'"') if b"\\" in key else key.decode()
+        except ValueError:
+            return False
+        self._spans[name] = (start, end)
+        return True
 
     def _expect(self, piece: bytes, at: int, steps: dict[int, Callable[[bytes, int], int]]) -> int:
         """Past white space, go on by the sign that comes; any other ends the reading."""

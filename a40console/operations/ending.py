@@ -38,9 +38,21 @@ def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Expla
 
 def end_of(exit_: EngineExit, cause: str) -> EngineEnd:
     """The end as a snapshot shows it."""
+    unseen = Missing("nobody recorded how it ended")
+    by_itself, by_signal = Missing("it ended by itself"), Missing("a signal ended it")
     return EngineEnd(
-        code=Missing("a signal ended it") if exit_.code is None else exit_.code,
-        signal=exit_.signal or Missing("it ended by itself"),
+        code=(by_signal if exit_.signal else unseen) if exit_.code is None else exit_.code,
+        signal=exit_.signal or (unseen if exit_.code is None else by_itself),
         cause=cause,
-        at=exit_.ended_at or datetime.now(UTC).isoformat(timespec="milliseconds"),
+        at=exit_.ended_at or _now(),
     )
+
+
+def never_began(cause: str) -> EngineEnd:
+    """The end of a start that had no process."""
+    why = Missing("it never began")
+    return EngineEnd(code=why, signal=why, cause=cause, at=_now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

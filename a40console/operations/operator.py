@@ -11,59 +11,18 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from a40console.engines.process import EngineProcess, ProcessState
+from a40console.engines.run_record import UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError, UsageError
-from a40console.model.engine import EngineEnd, EngineState
-from a40console.model.event import Severity
-from a40console.model.figures import Missing
+from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
+from a40console.operations.ending import end_of
+from a40console.operations.roles import Recorder, Starter
 from a40console.operations.status import EngineStatus
 from a40console.operations.watch import Ending, Explain, RestartPolicy, Watcher
 from a40console.paths import Paths
-
-
-class Recorder(Protocol):
-    """Writes an event into the journal."""
-
-    def __call__(
-        self,
-        kind: str,
-        text: str,
-        severity: Severity = "info",
-        data: dict[str, str] | None = None,
-    ) -> object:
-        """Record what happened, now."""
-
-
-Publish = Callable[[EngineStatus], None]
-
-
-class Starter(Protocol):
-    """Brings one engine up, publishing its phases."""
-
-    async def launch(
-        self, profile: Profile, status: EngineStatus, publish: Publish
-    ) -> tuple[EngineStatus, EngineProcess]:
-        """Fetch what it needs and start its process.
-
-        Raises:
-            ConsoleError: If it cannot be started; nothing of it runs then.
-        """
-
-    async def await_ready(
-        self, status: EngineStatus, process: EngineProcess, publish: Publish
-    ) -> EngineStatus:
-        """Wait until it serves.
-
-        Raises:
-            ConsoleError: If it ends, or does not serve in time; nothing of it runs then.
-        """
-
-    async def free_port(self, status: EngineStatus, publish: Publish) -> bool:
-        """Wait for an engine's port after a start that failed; whether another is worth it."""
 
 
 class EngineOperator:
@@ -223,6 +182,7 @@ class EngineOperator:
             before = self.status.run.profile if self.status.run and self._process else None
             if self.status.state is EngineState.ORPHANED:
                 self._refuse_if_living()
+            await self._starter.check(profile)
             if self._process is not None:
                 await self._take_down()
             try:
@@ -316,15 +276,7 @@ class EngineOperator:
         if report.left:
             raise self._left_behind(report.describe())
         self._process = None
-        exit_ = process.exit()
-        end = EngineEnd(
-            code=Missing("ended by a signal")
-            if exit_ is None or exit_.code is None
-            else exit_.code,
-            signal=exit_.signal if exit_ and exit_.signal else Missing("it ended by itself"),
-            cause="stopped by the operator",
-            at=(exit_.ended_at if exit_ else None) or "",
-        )
+        end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
         self._publish(EngineStatus(state=EngineState.STOPPED, run=run, end=end, phase=None))
         self._record("engine.stopped", f"{run.profile.name}: {report.describe()}")
         return report.describe()

@@ -28,6 +28,9 @@ from a40console.operations import record
 from a40console.operations.record import TOKEN_FILE, RunRecord
 from a40console.paths import Paths, make_private
 
+ROOM_BYTES = 64 * 1024
+"""What a start needs of the disk for its record and the engine's first lines."""
+
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 
@@ -72,14 +75,32 @@ def prepare(
             write_private(folder / TOKEN_FILE, token)
         record.save(run, paths.engine_runs)
     except OSError as error:
-        raise RefusedError(
-            f"The start cannot be written down in {folder}",
-            evidence=str(error),
-            remedy="Free space there, or set A40CONSOLE_HOME to another disk.",
-        ) from error
+        raise _no_room(folder, error) from error
     record.prune(paths.engine_runs)
     environment = engine_environment(os.environ, launch)
     return run, Launch(argv=launch.argv, env=environment, cwd=folder)
+
+
+def check_room(paths: Paths) -> None:
+    """See that a start can be written down.
+
+    Raises:
+        RefusedError: If the disk is full or read-only.
+    """
+    probe = make_private(paths.engine_runs) / ".room"
+    try:
+        write_private(probe, " " * ROOM_BYTES)
+        probe.unlink()
+    except OSError as error:
+        raise _no_room(paths.engine_runs, error) from error
+
+
+def _no_room(folder: Path, error: OSError) -> RefusedError:
+    return RefusedError(
+        f"The start cannot be written down in {folder}",
+        evidence=str(error),
+        remedy="Free space there, or set A40CONSOLE_HOME to another disk.",
+    )
 
 
 def free_port() -> int:

@@ -14,18 +14,18 @@ from a40console.engines.logs import LogReader, last_lines
 from a40console.engines.ports import PortHolder, describe
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
-from a40console.engines.run_record import OUTPUT_FILE
+from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineState
 from a40console.model.figures import number
 from a40console.model.profile import Profile
-from a40console.operations.ending import explain
+from a40console.operations.ending import end_of, explain, never_began
 from a40console.operations.memory import GpuMemory
-from a40console.operations.operator import Publish, Recorder
 from a40console.operations.past_starts import PastStarts
 from a40console.operations.port import PortWait, refuse_taken_port
-from a40console.operations.preparation import fetch_model, prepare
+from a40console.operations.preparation import check_room, fetch_model, prepare
 from a40console.operations.record import RunRecord
+from a40console.operations.roles import Publish, Recorder
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
 
@@ -62,15 +62,25 @@ class EngineStarter:
         try:
             return await self._launch(profile, status, publish)
         except ConsoleError as error:
-            publish(replace(status, state=EngineState.FAILED, remedy=error.remedy))
+            end = never_began(error.message)
+            publish(replace(status, state=EngineState.FAILED, end=end, remedy=error.remedy))
             raise
+
+    async def check(self, profile: Profile) -> None:
+        """See that this machine can run the profile, and its disk can take another start.
+
+        Raises:
+            RefusedError: If not.
+        """
+        can = check(profile, os.environ)
+        if not can.ready:
+            raise RefusedError(f"{profile.name} cannot run here", evidence=can.why_not or "")
+        await asyncio.to_thread(check_room, self._paths)
 
     async def _launch(
         self, profile: Profile, status: EngineStatus, publish: Publish
     ) -> tuple[EngineStatus, EngineProcess]:
-        can = check(profile, os.environ)
-        if not can.ready:
-            raise RefusedError(f"{profile.name} cannot run here", evidence=can.why_not or "")
+        await self.check(profile)
         refuse_taken_port(profile)
         model_path = await self._fetch(profile, status, publish)
         baseline = await self._memory.wait_for_room(profile)
@@ -116,7 +126,8 @@ class EngineStarter:
             await progress.watch()
         except TimedOutError as error:
             report = await process.stop(socket_path=_socket(run))
-            publish(replace(progress.status, state=EngineState.FAILED, phase=None))
+            end = end_of(process.exit() or UNSEEN_EXIT, error.message)
+            publish(replace(progress.status, state=EngineState.FAILED, phase=None, end=end))
             raise TimedOutError(
                 f"{run.profile.name}: {error.message}",
                 evidence=f"{progress.evidence()}; {report.describe()}",
@@ -156,6 +167,7 @@ class EngineStarter:
                     phase="port",
                     phase_since_s=since_s,
                     phase_detail=text,
+                    progress_at_s=self._clock(),
                     eta_s=holder.remaining_s,
                     pid=None,
                 )

@@ -16,7 +16,7 @@ from a40console import __version__
 from a40console.advisor.advice import FindingClock
 from a40console.config import Settings
 from a40console.engines.capability import gpu_present
-from a40console.errors import ConsoleError
+from a40console.errors import ConsoleError, UsageError
 from a40console.gateway.app import build_gateway
 from a40console.gateway.meter import Meter
 from a40console.model.control import HistoryPoint
@@ -130,9 +130,11 @@ class Daemon:
         text = "the service is back after its worker ended" if self._again else "the service starts"
         self._journal.record("service.started", text, "warn" if self._again else "info")
         self._gpu.start()
-        tasks = [asyncio.create_task(self._tick_for_ever(), name="snapshots")]
-        if engine:
-            tasks.append(asyncio.create_task(self._first_engine(profile), name="first engine"))
+        first = self._first_engine(profile, start=engine)
+        tasks = [
+            asyncio.create_task(self._tick_for_ever(), name="snapshots"),
+            asyncio.create_task(first, name="first engine"),
+        ]
         try:
             yield
         finally:
@@ -145,18 +147,20 @@ class Daemon:
             left = "the engine keeps running" if self._status().living else "no engine runs"
             self._journal.record("service.stopped", f"the service stops; {left}")
 
-    async def _first_engine(self, profile: str | None) -> None:
+    async def _first_engine(self, profile: str | None, *, start: bool) -> None:
         """Take over what runs; else start what is asked for, or what ran when we were last here."""
         try:
-            if await self._operator.adopt():
+            if await self._operator.adopt() or not start:
                 return
             wanted = desire.desired(self._paths.desired)
-            if profile is not None:
-                await self._operator.start(profile)
+            named = profile or (self._settings.profile if wanted is None else None)
+            if named is not None and not self._again:  # the operator may have stopped it since
+                await self._operator.start(named)
             elif wanted is not None:
                 await self._operator.start_profile(wanted)
-            elif self._settings.profile is not None:
-                await self._operator.start(self._settings.profile)
+        except UsageError as error:
+            evidence = {"evidence": error.evidence, "remedy": error.remedy}
+            self._journal.record("engine.failed", error.message, "error", evidence)
         except ConsoleError as error:
             log.warning("%s (%s) %s", error.message, error.evidence, error.remedy)
 

@@ -1,4 +1,4 @@
-"""The small parent of the service: holds the sockets and the lock, restarts its worker.
+"""The parent of the service: takes the sockets and the lock, then becomes its supervisor.
 
 It binds what clients connect to, so that a worker that dies leaves the door standing: connections
 made meanwhile wait in the backlog instead of being refused.
@@ -12,24 +12,20 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from a40console.config import Settings
 from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
-from a40console.log import log_to_file
+from a40console.model.codec import encode
 from a40console.paths import Paths, make_private
+from a40console.profiles.loader import load_profiles
+from a40console.service.supervisor import ENDING, command_line
 
 BACKLOG = 512
-RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
-HEALTHY_AFTER_S = 60.0
-STOPPED = 0
-"""The worker's exit code when it was asked to stop."""
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +46,8 @@ class Doors:
 
 def run(
     paths: Paths, settings: Settings, *, profile: str | None = None, engine: bool = True
-) -> int:
-    """Serve until told to stop; the exit code.
+) -> NoReturn:
+    """Serve until told to stop, as another program in this process.
 
     Args:
         paths: Where everything lives.
@@ -61,63 +57,32 @@ def run(
 
     Raises:
         RefusedError: If another service runs, or an address or a folder cannot be had.
+        UsageError: If there is no such profile.
     """
+    if profile is not None:
+        load_profiles(paths.profiles).find(profile)
     for folder in (paths.state, paths.runtime, paths.engine_runs, paths.data):
         make_private(folder)
     lock_fd = _lock(paths.service_lock)
     doors = Doors(_bind_control(paths.control_socket), _bind_gateway(settings), lock_fd)
-    log_to_file(paths.service_log)
-    orders = json.dumps({"fds": doors.fds, "profile": profile, "engine": engine})
-    return Parent(lambda first: _spawn(doors, orders, first=first)).run()
+    # The worker reads no settings itself: a file broken since must not keep it from coming back.
+    orders = json.dumps(
+        {"fds": doors.fds, "profile": profile, "engine": engine, "settings": encode(settings)}
+    )
+    _become_supervisor(orders, doors, paths.service_log)
 
 
-class Parent:
-    """Keeps one worker running until it ends by its own will or we are told to stop."""
+def _become_supervisor(orders: str, doors: Doors, log_file: Path) -> NoReturn:
+    """Replace this process, which has imported the whole command line, by one of a third its size.
 
-    def __init__(
-        self,
-        spawn: Callable[[bool], subprocess.Popen[bytes]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._spawn = spawn
-        self._clock = clock
-        self._worker: subprocess.Popen[bytes] | None = None
-        self._stopping = False
-
-    def run(self) -> int:
-        """Start workers until one ends with 0 or a signal asked us to stop."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        failures = 0
-        while True:
-            started = self._clock()
-            self._worker = self._spawn(failures == 0)
-            if self._stopping:
-                self._worker.terminate()
-            code = self._worker.wait()
-            if code == STOPPED or self._stopping:
-                return STOPPED
-            if self._clock() - started > HEALTHY_AFTER_S:
-                failures = 0
-            delay_s = RESTART_DELAYS_S[min(failures, len(RESTART_DELAYS_S) - 1)]
-            failures += 1
-            log.error("the service's worker ended with %s; again in %.1f s", code, delay_s)
-            time.sleep(delay_s)
-            if self._stopping:
-                return STOPPED
-
-    def _stop(self, number: int, frame: object) -> None:
-        self._stopping = True
-        if self._worker is not None and self._worker.poll() is None:
-            self._worker.terminate()
-
-
-def _spawn(doors: Doors, orders: str, *, first: bool) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-m", "a40console.service.worker", orders]
-    if not first:
-        arguments.append("--again")
-    return subprocess.Popen(arguments, pass_fds=doors.fds, stdin=subprocess.DEVNULL)
+    Its number stays, and so do the lock and the sockets.
+    """
+    for fd in doors.fds:
+        os.set_inheritable(fd, True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    os.execv(sys.executable, command_line("supervisor", orders, str(log_file)))  # noqa: S606
 
 
 def _lock(path: Path) -> int:
@@ -150,10 +115,10 @@ def _lock(path: Path) -> int:
 
 def _bind_control(path: Path) -> socket.socket:
     """Bind the control socket 0600; the lock is ours, so a file that is there is stale."""
-    path.unlink(missing_ok=True)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
+        path.unlink(missing_ok=True)
         door.bind(str(path))
     except OSError as error:
         door.close()

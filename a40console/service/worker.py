@@ -1,6 +1,6 @@
 """The service's worker process: inherits the bound sockets, runs until told to stop.
 
-Started by the parent as `python -m a40console.service.worker ORDERS`.
+Started by the supervisor as `python -m a40console.service.worker ORDERS`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import uvicorn
 import uvloop
 from starlette.applications import Starlette
 
-from a40console.config import load_settings
+from a40console.config import Settings
 from a40console.log import log_to_file
+from a40console.model.codec import decode
 from a40console.paths import locate
 from a40console.service.daemon import Daemon
 
@@ -36,6 +37,7 @@ class Orders:
     gateway: socket.socket
     profile: str | None
     engine: bool
+    settings: Settings
     again: bool
     """Whether a worker before us ended by itself."""
 
@@ -54,8 +56,7 @@ def main(arguments: list[str]) -> int:
     paths = locate()
     log_to_file(paths.service_log)
     orders = _read_orders(arguments)
-    settings = load_settings(paths.config_file)
-    daemon = Daemon(paths, settings, gateway_socket=orders.gateway, again=orders.again)
+    daemon = Daemon(paths, orders.settings, gateway_socket=orders.gateway, again=orders.again)
     uvloop.run(_serve(daemon, orders))
     return 0
 
@@ -69,6 +70,7 @@ def _read_orders(arguments: list[str]) -> Orders:
         gateway=socket.socket(fileno=gateway_fd),
         profile=data["profile"],
         engine=data["engine"],
+        settings=decode(Settings, data["settings"]),
         again="--again" in arguments,
     )
 
@@ -97,6 +99,7 @@ def _server(app: Starlette) -> QuietServer:
         uvicorn.Config(
             app,
             http="httptools",
+            ws="none",
             loop="none",
             lifespan="auto",
             access_log=False,

@@ -90,7 +90,7 @@ class Surface(BaseHTTPRequestHandler):
     model: str
     max_model_len: int
 
-    def do_GET(self) -> None:  # noqa: N802 -- the name that the library calls
+    def do_GET(self) -> None:
         """Answer a path, or say that there is none."""
         answers: dict[str, Callable[[], tuple[str, bytes]]] = {
             "/metrics": self._metrics,
@@ -163,7 +163,7 @@ def main() -> None:
     Surface.max_model_len = chosen.max_model_len
     main_server: TcpServer
     if chosen.uds:
-        main_server = SocketServer(chosen.uds, Surface)  # type: ignore[arg-type]
+        main_server = SocketServer(chosen.uds, Surface)
     else:
         main_server = TcpServer((chosen.host, chosen.port), Surface)
     servers = [main_server]

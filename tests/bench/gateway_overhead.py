@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import cast
@@ -57,6 +59,7 @@ USAGE = (
     '"completion_tokens_details":null}'
 )
 MARK = b'"delta"'
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 def frame(data: bytes) -> bytes:
@@ -89,8 +92,9 @@ class EngineConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
-        _, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found or not body.endswith(b"}"):
+        head, _, body = self.buffer.partition(b"\r\n\r\n")
+        length = LENGTH.search(head)
+        if length is None or len(body) < int(length[1]):
             return
         request = json.loads(body)
         self.usage = bool((request.get("stream_options") or {}).get("continuous_usage_stats"))
@@ -137,10 +141,13 @@ class EngineConnection(asyncio.Protocol):
 async def run_engine(path: str, port: int, passes_per_s: float) -> None:
     loop = asyncio.get_running_loop()
     streams: set[EngineConnection] = set()
-    await loop.create_unix_server(lambda: EngineConnection(streams), path, backlog=512)
-    await loop.create_server(lambda: EngineConnection(streams), "127.0.0.1", port, backlog=512)
+    accept = partial(EngineConnection, streams)
+    listeners = (
+        await loop.create_unix_server(accept, path, backlog=512),
+        await loop.create_server(accept, "127.0.0.1", port, backlog=512),
+    )
     at = loop.time()
-    while True:
+    while all(listener.is_serving() for listener in listeners):
         at += 1 / passes_per_s
         await asyncio.sleep(max(0.0, at - loop.time()))
         for stream in tuple(streams):

@@ -39,7 +39,7 @@ WARM_UP_S = 20.0
 CPU_BUDGET_PERCENT = 2.5
 MEMORY_BUDGET_MB = 90.0
 PEER = "vllmstat"
-ROLES = {"parent": " serve ", "worker": "service.worker", "keeper": "keeper.py"}
+ROLES = {"parent": "service.supervisor", "worker": "service.worker", "keeper": "keeper.py"}
 """What tells the service's processes apart, by their command lines."""
 
 PROFILE = """
@@ -200,8 +200,8 @@ def roles(made: Console) -> dict[str, psutil.Process]:
     """The service's processes by what they do."""
     assert made.service is not None
     parent = psutil.Process(made.service.pid)
-    found = {"parent": parent}
-    for process in [*parent.children(), *processes_of(made.home)]:
+    found: dict[str, psutil.Process] = {}
+    for process in [parent, *parent.children(), *processes_of(made.home)]:
         words = f"{' '.join(process.cmdline())} "
         for role, mark in ROLES.items():
             if mark in words:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,3 +55,33 @@ def wait_for_door(paths: Paths) -> None:
 def with_stub(environment: dict[str, str], **script: Any) -> dict[str, str]:
     """The environment in which the console starts the stub with this script."""
     return {**environment, "STUB_SCRIPT": json.dumps(script)}
+
+
+def on_terminal(
+    environment: dict[str, str],
+    *arguments: str,
+    command: tuple[str, ...] = CONSOLE,
+    columns: int = 80,
+) -> tuple[int, str]:
+    """What a command writes to a terminal of 24 lines."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [*command, *arguments],
+        env={**environment, "TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # Linux's way to say that the other side is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(ours)
+    return process.wait(timeout=20), written.decode()

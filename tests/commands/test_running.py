@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from a40console.commands.running import OUTPUT_LIMIT_BYTES, is_locked, lock_holder
+from a40console.engines.keeper import boot_id, start_ticks
 from a40console.errors import Exit
 from a40console.paths import Paths, make_private
 from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
@@ -217,3 +219,47 @@ def test_wait_without_a_service_tells_what_it_can(console: Run) -> None:
     assert run.returncode == Exit.TIMED_OUT
     assert "No service answers" in run.stderr
     assert console("wait", "gone").returncode == Exit.USAGE
+
+
+@pytest.fixture
+def left_engine(paths: Paths) -> Iterator[subprocess.Popen[bytes]]:
+    """An engine whose service is gone: a process with the record that a keeper leaves."""
+    process = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    run = paths.engine_runs / "2026-11-29T10-55-12-tiny"
+    run.mkdir(parents=True)
+    identity = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
+    record = {
+        **identity,
+        **{f"keeper_{name}": value for name, value in identity.items()},
+        "boot_id": boot_id(),
+        "started_at": "2026-11-29T10:55:12Z",
+        "started_monotonic_s": 1.0,
+    }
+    (run / "engine.json").write_text(json.dumps(record))
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_an_engine_without_a_service_is_not_called_stopped(
+    console: Run, left_engine: subprocess.Popen[bytes]
+) -> None:
+    run = console("wait", "stopped", "--timeout", "0.5")
+    assert run.returncode == Exit.TIMED_OUT
+    assert "an engine still runs" in run.stderr
+    left_engine.kill()
+    left_engine.wait()
+    assert console("wait", "stopped", "--timeout", "5").returncode == 0
+
+
+@pytest.mark.parametrize("verb", [("engine", "stop"), ("stop", "--engine")], ids=" ".join)
+def test_a_service_comes_back_to_stop_an_engine_that_has_none(
+    verb: tuple[str, ...],
+    console: Run,
+    environment: dict[str, str],
+    left_engine: subprocess.Popen[bytes],
+) -> None:
+    script = with_stub(environment, state="serving")
+    run = console(*verb, command=CONSOLE_WITH_STUB, environment=script)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.startswith("Started the service")

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import struct
-import subprocess
-import termios
 from dataclasses import fields, replace
 
 import pytest
@@ -22,7 +16,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.snapshot import Snapshot
 from tests import make_snapshot as make
-from tests.commands.console_process import CONSOLE, Run, Service
+from tests.commands.console_process import Run, Service, on_terminal
 from tests.commands.service_stub import at_state
 
 
@@ -94,31 +88,6 @@ def test_another_protocol_is_refused_with_the_way_out(console: Run, service: Ser
     run = console("status")
     assert run.returncode == Exit.REFUSED
     assert "a40console stop" in run.stderr
-
-
-def on_terminal(environment: dict[str, str], *arguments: str, columns: int = 80) -> tuple[int, str]:
-    """What a command writes to a terminal of 24 lines."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
-        [*CONSOLE, *arguments],
-        env={**environment, "TERM": "xterm-256color"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # Linux's way to say that the other side is closed
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
-    return process.wait(timeout=20), written.decode()
 
 
 @pytest.mark.pty

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -68,7 +67,7 @@ def _remove(group: Path) -> None:
     deadline_s = time.monotonic() + 5
     while True:
         try:
-            os.rmdir(group)
+            group.rmdir()
         except OSError:
             if time.monotonic() > deadline_s:
                 raise

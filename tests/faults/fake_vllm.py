@@ -30,11 +30,11 @@ import ctypes
 import json
 import os
 import signal
-import socket
 import socketserver
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,8 @@ def say(process: str, place: str, text: str, level: str = "INFO") -> None:
     """A line as vLLM's logger writes it; a full disk costs the line, as with any logger."""
     at = time.strftime("%m-%d %H:%M:%S")
     line = f"({process} pid={os.getpid()}) {level} {at} [{place}] {text}\n"
-    try:
+    with suppress(OSError):
         os.write(1, line.encode())
-    except OSError:
-        pass
 
 
 CORE = "VLLM::EngineCore"
@@ -284,29 +282,24 @@ class Handler(BaseHTTPRequestHandler):
         self._send(int(status), b"", "text/plain")
 
     def _metrics(self, path: str, wishes: dict[str, Any]) -> None:
-        text = Exposition(wishes).text(wishes)
         mode = wishes.get("metrics", "ok")
-        status, kind = 200, "text/plain; version=0.0.4; charset=utf-8"
-        if mode == "empty":
-            text = ""
-        elif mode == "error":
-            status, text = 500, "Internal Server Error"
-        elif mode == "html":
-            text, kind = "<html><body><h1>502 Bad Gateway</h1></body></html>\n", "text/html"
-        elif mode == "json":
-            text, kind = '{"status": "ok"}\n', "application/json"
-        elif mode == "cut":
-            text = text[: len(text) // 2]
-        elif mode == "moved" and path == "/metrics":
-            status, text = 307, ""
-        elif mode == "abroad":
-            status, text = 307, ""
-        elif mode == "locked":
-            status, text, kind = 401, '{"error": "Unauthorized"}', "application/json"
-        elif mode == "slow":
+        if mode == "slow":
             time.sleep(600)
-        target = "http://metrics.invalid/metrics" if mode == "abroad" else "/metrics/"
-        self._send(status, text.encode(), kind, {"location": target} if status == 307 else {})
+        if mode == "abroad" or (mode == "moved" and path == "/metrics"):
+            target = "http://metrics.invalid/metrics" if mode == "abroad" else "/metrics/"
+            self._send(307, b"", "text/plain", {"location": target})
+            return
+        text = Exposition(wishes).text(wishes)
+        plain = "text/plain; version=0.0.4; charset=utf-8"
+        status, kind, text = {
+            "empty": (200, plain, ""),
+            "error": (500, plain, "Internal Server Error"),
+            "html": (200, "text/html", "<html><body><h1>502 Bad Gateway</h1></body></html>\n"),
+            "json": (200, "application/json", '{"status": "ok"}\n'),
+            "cut": (200, plain, text[: len(text) // 2]),
+            "locked": (401, "application/json", '{"error": "Unauthorized"}'),
+        }.get(mode, (200, plain, text))
+        self._send(status, text.encode(), kind)
 
     def _chat(self, body: dict[str, Any]) -> None:
         count = int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
@@ -392,7 +385,7 @@ class PortServer(Threads, socketserver.TCPServer):
     """On `--host` and `--port`."""
 
 
-def bind() -> socketserver.BaseServer:
+def bind() -> SocketServer | PortServer:
     """Bind before the engine loads, as vLLM does, and listen once it serves."""
     server: SocketServer | PortServer
     if path := option("--uds"):
@@ -448,7 +441,7 @@ def main() -> None:
     ENGINE.core_pid = below(CORE, deaf="core" in DEAF, workers=int(wishes.get("workers", 0)))
     load(wishes)
     threading.Thread(target=ENGINE.run, daemon=True).start()
-    server.server_activate()  # type: ignore[attr-defined]
+    server.server_activate()
     say("APIServer", "launcher.py:47", "Application startup complete.")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:

@@ -8,6 +8,8 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import httpx
@@ -86,29 +88,40 @@ async def four_streams(base_url: str, *, max_tokens: int, model: str = "any") ->
 
 @dataclass
 class Watch:
-    """Snapshots and the engine's own counter, recorded side by side."""
+    """Snapshots and the engine's own counter, recorded side by side.
+
+    A reading of the counter is its middle instant, its value, and how long the answer took.
+    """
 
     snapshots: list[Snapshot] = field(default_factory=list)
-    counter: list[tuple[float, float]] = field(default_factory=list)
+    counter: list[tuple[float, float, float]] = field(default_factory=list)
 
-    def counter_at(self, at_s: float) -> float:
-        """The counter at an instant, between its two nearest readings."""
-        for (t0, n0), (t1, n1) in zip(self.counter, self.counter[1:], strict=False):
-            if t0 <= at_s <= t1:
+    def counted(self, begin_s: float, end_s: float) -> float | None:
+        """What the counter gained between two instants; None where it was not read around them."""
+        ends = [self._counter_at(at_s) for at_s in (begin_s, end_s)]
+        return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
+
+    def _counter_at(self, at_s: float) -> float | None:
+        """Between the two nearest readings; one that took long has no instant of its own."""
+        usual_s = median(latency_s for _, _, latency_s in self.counter)
+        prompt = [(t, n) for t, n, latency_s in self.counter if latency_s < 1.5 * usual_s]
+        for (t0, n0), (t1, n1) in pairwise(prompt):
+            if t0 <= at_s <= t1 and t1 - t0 < 1:
                 return n0 + (n1 - n0) * (at_s - t0) / (t1 - t0)
-        raise AssertionError("the counter was not read around that instant")
+        return None
 
 
 async def watch(console: Console, seconds: float, read_counter: Any) -> Watch:
-    """Record snapshots (each checked against the schema) and the counter at 10 Hz."""
+    """Record snapshots (each checked against the schema) and the counter several times a second."""
     record = Watch()
 
     async def poll() -> None:
         while True:
             before_s = time.monotonic()
             value = await read_counter()
-            record.counter.append(((before_s + time.monotonic()) / 2, value))
-            await asyncio.sleep(0.1)
+            after_s = time.monotonic()
+            record.counter.append(((before_s + after_s) / 2, value, after_s - before_s))
+            await asyncio.sleep(0.15)
 
     async def follow() -> None:
         async with ServiceClient(console.paths.control_socket) as client:
@@ -126,20 +139,31 @@ async def watch(console: Console, seconds: float, read_counter: Any) -> Watch:
     return record
 
 
-def shown_and_counted(record: Watch) -> tuple[float, float]:
-    """Tokens a second over 10 s: by the slots (two windows of 5 s), and by the engine's counter.
+def rate_errors(record: Watch) -> list[float]:
+    """By how much the slots' rates differ from the engine's counter over 10 s, each time.
 
-    A window ends when its source was read, which is as old as the block says.
+    Two windows of 5 s make 10 s. A window ends when its source was read, which is as old as the
+    block says.
     """
-    last = record.snapshots[-2]
-    end_s = window_end_s(last)
-    before = min(record.snapshots, key=lambda s: abs(window_end_s(s) - end_s + 5))
-    rates = [slots_rate(snapshot) for snapshot in (before, last)]
-    known = [rate for rate in rates if rate is not None]
-    assert len(known) == 2
-    begin_s = window_end_s(before) - 5
-    counted = record.counter_at(end_s) - record.counter_at(begin_s)
-    return sum(known) / 2, counted / (end_s - begin_s)
+    errors = []
+    for last in record.snapshots:
+        end_s = window_end_s(last)
+        before = min(record.snapshots, key=lambda s: abs(window_end_s(s) - end_s + 5))
+        begin_s = window_end_s(before) - 5
+        rates = [slots_rate(before), slots_rate(last)]
+        counted = record.counted(begin_s, end_s)
+        if None in rates or counted is None or abs(end_s - begin_s - 10) > 0.5:
+            continue
+        shown = sum(rate for rate in rates if rate is not None) / 2
+        errors.append(shown / (counted / (end_s - begin_s)) - 1)
+    return errors
+
+
+def typical_error(record: Watch) -> float:
+    """The median of the differences: one slow answer of a busy machine is no error of ours."""
+    errors = rate_errors(record)
+    assert len(errors) >= 5, errors
+    return abs(median(errors))
 
 
 def window_end_s(snapshot: Snapshot) -> float:

@@ -16,7 +16,7 @@ import pytest
 from a40console.config import GatewaySettings, Settings
 from a40console.errors import RefusedError
 from a40console.service import parent
-from a40console.service.parent import Parent
+from a40console.service.supervisor import Supervisor
 
 
 def script(text: str) -> subprocess.Popen[bytes]:
@@ -40,7 +40,7 @@ def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
         deadly = "import os; os.kill(os.getpid(), 9)"
         return script(deadly if len(firsts) < 3 else "pass")
 
-    assert Parent(spawn).run() == 0
+    assert Supervisor(spawn).run() == 0
     assert firsts == [True, False, False]
 
 
@@ -53,7 +53,7 @@ def test_a_signal_ends_the_worker_and_us() -> None:
 
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
     began = time.monotonic()
-    assert Parent(spawn).run() == 0
+    assert Supervisor(spawn).run() == 0
     assert time.monotonic() - began < 10
     assert [worker.poll() for worker in workers] == [-signal.SIGTERM]
 

@@ -30,9 +30,7 @@ def content_type_of(name: str) -> str:
 def recorded(name: str, at_s: float = 0.0) -> EngineReading:
     """A recorded exposition as a reading."""
     source = "llamacpp.metrics" if name.startswith("llamacpp") else "vllm.metrics"
-    samples = parse_exposition(
-        text_of(name), families=WANTED, content_type=content_type_of(name)
-    )
+    samples = parse_exposition(text_of(name), families=WANTED, content_type=content_type_of(name))
     return read_samples(samples, source=source, at_s=at_s)
 
 
@@ -94,7 +92,9 @@ def gateway_row(request_id: str, **others: Any) -> GatewayRow:
     return GatewayRow(request_id=request_id, **(row | others))
 
 
-def steady(request_id: str, *, rate: float, since_s: float, now_s: float, **others: Any) -> GatewayRow:
+def steady(
+    request_id: str, *, rate: float, since_s: float, now_s: float, **others: Any
+) -> GatewayRow:
     """A request metered exactly: so many tokens a second since its first token."""
     times = [since_s + 0.1 * index for index in range(int((now_s - since_s) * 10) + 1)]
     marks = tuple(TokenMark(at_s, 1 + int(rate * (at_s - since_s))) for at_s in times)
@@ -127,9 +127,7 @@ def routes(table: Mapping[str, httpx.Response | Handler]) -> httpx.MockTransport
     def answer(request: httpx.Request) -> httpx.Response:
         entry = table.get(request.url.path, httpx.Response(404))
         if isinstance(entry, httpx.Response):
-            return httpx.Response(
-                entry.status_code, headers=entry.headers, content=entry.content
-            )
+            return httpx.Response(entry.status_code, headers=entry.headers, content=entry.content)
         return entry(request)
 
     return httpx.MockTransport(answer)
@@ -140,6 +138,4 @@ def metrics_answer(text: str) -> httpx.Response:
 
 
 def json_answer(value: object) -> httpx.Response:
-    return httpx.Response(
-        200, headers={"content-type": "application/json"}, text=json.dumps(value)
-    )
+    return httpx.Response(200, headers={"content-type": "application/json"}, text=json.dumps(value))

@@ -190,9 +190,7 @@ def test_what_no_gateway_row_explains_is_one_direct_row() -> None:
 def test_without_direct_traffic_there_is_no_direct_row() -> None:
     async def run() -> None:
         clock = Clock()
-        engine = SimulatedEngine(
-            clock, [Request("ours", 0.0, 0.5, 60.0, 400)], born_s=clock.now_s
-        )
+        engine = SimulatedEngine(clock, [Request("ours", 0.0, 0.5, 60.0, 400)], born_s=clock.now_s)
         gateway = GatewayOf(engine, exact={"ours"}, streamed=set())
         sampler = sampler_of(engine)
         for _ in range(15):

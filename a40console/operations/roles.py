@@ -1,0 +1,59 @@
+"""What the operator asks of its collaborators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from a40console.engines.process import EngineProcess
+from a40console.model.event import Severity
+from a40console.model.profile import Profile
+from a40console.operations.status import EngineStatus
+
+
+class Recorder(Protocol):
+    """Writes an event into the journal."""
+
+    def __call__(
+        self,
+        kind: str,
+        text: str,
+        severity: Severity = "info",
+        data: dict[str, str] | None = None,
+    ) -> object:
+        """Record what happened, now."""
+
+
+Publish = Callable[[EngineStatus], None]
+
+
+class Starter(Protocol):
+    """Brings one engine up, publishing its phases."""
+
+    async def check(self, profile: Profile) -> None:
+        """See that it can be started here, before what serves is given up for it.
+
+        Raises:
+            RefusedError: If it cannot.
+        """
+
+    async def launch(
+        self, profile: Profile, status: EngineStatus, publish: Publish
+    ) -> tuple[EngineStatus, EngineProcess]:
+        """Fetch what it needs and start its process.
+
+        Raises:
+            ConsoleError: If it cannot be started; nothing of it runs then.
+        """
+
+    async def await_ready(
+        self, status: EngineStatus, process: EngineProcess, publish: Publish
+    ) -> EngineStatus:
+        """Wait until it serves.
+
+        Raises:
+            ConsoleError: If it ends, or does not serve in time; nothing of it runs then.
+        """
+
+    async def free_port(self, status: EngineStatus, publish: Publish) -> bool:
+        """Wait for an engine's port after a start that failed; whether another is worth it."""

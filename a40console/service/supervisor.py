@@ -1,0 +1,91 @@
+"""What stays of the service's parent: a few megabytes that restart the worker.
+
+Run as `python -m a40console.service.supervisor ORDERS LOG` by the parent, in its place and with
+its sockets and its lock. It imports next to nothing: it lives as long as the service does.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from a40console.log import log_to_file
+
+RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+HEALTHY_AFTER_S = 60.0
+STOPPED = 0
+"""The worker's exit code when it was asked to stop."""
+
+ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
+"""Signals that stop the service; the parent holds them back until they are handled here."""
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Keeps one worker running until it ends by its own will or we are told to stop."""
+
+    def __init__(
+        self,
+        spawn: Callable[[bool], subprocess.Popen[bytes]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spawn = spawn
+        self._clock = clock
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+
+    def run(self) -> int:
+        """Start workers until one ends with 0 or a signal asked us to stop."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in ENDING:
+            signal.signal(number, self._stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        failures = 0
+        while not self._stopping:
+            started = self._clock()
+            self._worker = self._spawn(failures == 0)
+            if self._stopping:
+                self._worker.terminate()
+            code = self._worker.wait()
+            if code == STOPPED or self._stopping:
+                break
+            if self._clock() - started > HEALTHY_AFTER_S:
+                failures = 0
+            delay_s = RESTART_DELAYS_S[min(failures, len(RESTART_DELAYS_S) - 1)]
+            failures += 1
+            log.error("the service's worker ended with %s; again in %.1f s", code, delay_s)
+            time.sleep(delay_s)
+        return STOPPED
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._stopping = True
+        if self._worker is not None and self._worker.poll() is None:
+            self._worker.terminate()
+
+
+def command_line(module: str, *arguments: str) -> list[str]:
+    """Our own module as a process; nothing in the working folder may stand in for one of them."""
+    return [sys.executable, "-P", "-m", f"a40console.service.{module}", *arguments]
+
+
+def main(orders: str, log_file: str) -> int:
+    """Supervise the worker that these orders are for; the exit code."""
+    log_to_file(Path(log_file))
+    fds: list[int] = json.loads(orders)["fds"]
+
+    def spawn(first: bool) -> subprocess.Popen[bytes]:
+        words = command_line("worker", orders, *([] if first else ["--again"]))
+        return subprocess.Popen(words, pass_fds=fds, stdin=subprocess.DEVNULL)
+
+    return Supervisor(spawn).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

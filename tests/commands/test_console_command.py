@@ -1,0 +1,61 @@
+"""`a40console` without a command: the console, with a service behind it, as the options say."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from a40console.commands.running import is_locked
+from a40console.paths import Paths
+from tests.commands.console_process import on_terminal, with_stub
+
+WITH_A_STAND_IN = """
+import os, sys, types
+
+def run_console(paths, settings, *, mouse):
+    told = {name: os.environ.get(name) for name in ("TEXTUAL_COLOR_SYSTEM", "NO_COLOR")}
+    print(paths.home, settings.console.theme, mouse, told)
+    return 129
+
+stand_in = types.ModuleType("a40console.tui.app")
+stand_in.run_console = run_console
+sys.modules["a40console.tui.app"] = stand_in
+from tests.commands import console_with_stub
+sys.exit(console_with_stub.main())
+"""
+
+COMMAND = (sys.executable, "-c", WITH_A_STAND_IN)
+
+
+@pytest.mark.pty
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "midnight True {'TEXTUAL_COLOR_SYSTEM': None, 'NO_COLOR': None}"),
+        (
+            ("--color", "256", "--no-mouse"),
+            "midnight False {'TEXTUAL_COLOR_SYSTEM': '256', 'NO_COLOR': None}",
+        ),
+        (("--color", "16"), "midnight True {'TEXTUAL_COLOR_SYSTEM': 'standard', 'NO_COLOR': None}"),
+        (("--color", "mono"), "midnight True {'TEXTUAL_COLOR_SYSTEM': None, 'NO_COLOR': '1'}"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_console_is_opened_with_a_service_behind_it(
+    options: tuple[str, ...], told: str, environment: dict[str, str], paths: Paths
+) -> None:
+    code, written = on_terminal(with_stub(environment), *options, command=COMMAND)
+    assert code == 129, written
+    assert written.splitlines()[-1] == f"{paths.home} {told}"
+    assert is_locked(paths)
+
+
+@pytest.mark.pty
+def test_a_broken_settings_file_opens_nothing(environment: dict[str, str], paths: Paths) -> None:
+    paths.config.mkdir()
+    paths.config_file.write_text("thme = 1")
+    code, written = on_terminal(with_stub(environment), command=COMMAND)
+    assert code == 2
+    assert "thme" in written
+    assert not is_locked(paths)

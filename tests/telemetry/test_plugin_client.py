@@ -1,0 +1,296 @@
+"""The client of our plugin: clocks, restarts, and requests joined by id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from a40console.model.engine import Endpoint
+from a40console.model.figures import Missing, number
+from a40console.model.snapshot import Slot
+from a40console.telemetry.fetch import EngineHttp
+from a40console.telemetry.view import EngineView
+from a40console.telemetry.vllm_plugin import PluginSource
+from tests.telemetry.engines import Events, Request, SimulatedEngine, poll, sampler_of
+from tests.telemetry.makers import Clock, gateway_row, json_answer, routes
+
+
+def state(**others: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "version": 1,
+        "boot": "b",
+        "at_monotonic_s": 1000.0,
+        "at_unix_s": 5000.0,
+        "sequence": 0,
+        "running": [],
+        "finished": [],
+        "lost": 0,
+        "totals": {"generated_tokens": 0},
+        "scheduler": None,
+        "paused": None,
+        "disabled": None,
+    }
+    return known | others
+
+
+def row(**others: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "id": "r1",
+        "external_id": "chatcmpl-a40-0a",
+        "prompt_tokens": 30,
+        "cached_tokens": None,
+        "max_tokens": 100,
+        "generated_tokens": 0,
+        "passes": 0,
+        "phase": "queued",
+        "arrival_unix_s": 4998.0,
+        "first_token_s": None,
+        "last_token_unix_s": None,
+        "preemptions": None,
+    }
+    return known | others
+
+
+def source_of(*answers: dict[str, Any], clock: Clock) -> tuple[PluginSource, list[str]]:
+    asked: list[str] = []
+    rest = list(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer secret"
+        asked.append(request.url.params["since"])
+        return json_answer(rest.pop(0) if len(rest) > 1 else rest[0])
+
+    http = EngineHttp(
+        Endpoint("http://engine", api_key="not this one", plugin_token="secret"),
+        clock=clock,
+        transport=routes({"/a40console/v1/state": answer}),
+    )
+    return PluginSource(http, token="secret"), asked
+
+
+async def test_times_are_those_of_our_clock() -> None:
+    source, _ = source_of(
+        state(running=[row(phase="decode", generated_tokens=5, passes=2, first_token_s=0.5)]),
+        clock=Clock(1000.0),
+    )
+    reading = await source.read()
+    assert reading.at_s == 1000.0
+    assert reading.rows is not None
+    (request,) = reading.rows
+    assert request.arrived_at_s == 998.0
+    assert request.first_token_at_s == 998.5
+    assert request.ttft_s == 0.5
+
+
+async def test_an_engine_with_another_clock_is_put_on_ours() -> None:
+    source, _ = source_of(
+        state(at_monotonic_s=77.0, running=[row()]),
+        state(at_monotonic_s=78.0, at_unix_s=5001.0, running=[row()]),
+        clock=Clock(1000.0),
+    )
+    first, second = await source.read(), await source.read()
+    assert (first.at_s, second.at_s) == (1000.0, 1001.0)
+    for reading in (first, second):
+        assert reading.rows is not None
+        assert reading.rows[0].arrived_at_s == 998.0
+
+
+async def test_finished_requests_are_asked_for_once() -> None:
+    ended = row(
+        generated_tokens=10,
+        passes=4,
+        phase=None,
+        sequence=7,
+        finish_reason="length",
+        ended_unix_s=4999.5,
+    )
+    source, asked = source_of(
+        state(sequence=7, finished=[ended]), state(sequence=7), clock=Clock(1000.0)
+    )
+    first, second = await source.read(), await source.read()
+    assert asked == ["0", "7"]
+    (request,) = first.ended
+    assert (request.finish_reason, request.generated_tokens) == ("length", 10)
+    assert request.ended_at_s == 999.5
+    assert request.ended_at == "1970-01-01T01:23:19.500Z"
+    assert second.ended == ()
+    assert first.counters["sequence_passes"] == second.counters["sequence_passes"] == 4
+
+
+async def test_after_a_restart_the_list_is_asked_for_from_its_beginning() -> None:
+    source, asked = source_of(
+        state(sequence=7),
+        state(boot="c", sequence=2),
+        state(boot="c", sequence=2, finished=[]),
+        clock=Clock(1000.0),
+    )
+    assert (await source.read()).boot == "b"
+    assert (await source.read()).boot == "c"
+    assert asked == ["0", "7", "0"]
+
+
+async def test_what_the_plugin_does_not_know_is_absent() -> None:
+    source, _ = source_of(
+        state(
+            totals={"generated_tokens": 5, "steps": None, "drafts": None},
+            running=[row(phase=None), row(id="r2", phase=None, generated_tokens=3)],
+        ),
+        clock=Clock(1000.0),
+    )
+    reading = await source.read()
+    assert reading.counters["generated_tokens"] == 5
+    assert "passes" not in reading.counters
+    assert {"passes", "drafts"} <= reading.unreadable
+    assert reading.gauges == {}
+    assert reading.rows is not None
+    assert [request.phase for request in reading.rows] == ["prefill", "decode"]
+
+
+def engine_of(*requests: Request) -> SimulatedEngine:
+    clock = Clock()
+    return SimulatedEngine(clock, list(requests), born_s=clock.now_s)
+
+
+def slots_of(view: EngineView) -> dict[str, Slot]:
+    assert not isinstance(view.slots, Missing)
+    return {slot.request_id: slot for slot in view.slots}
+
+
+async def test_engine_rows_are_joined_to_the_gateways_by_the_id_we_sent() -> None:
+    engine = engine_of(
+        Request("chatcmpl-a40-0a-1f2e3d4c", 0.0, 0.4, 50.0, 5000, "chatcmpl-a40-0a"),
+        Request("cmpl-a40-0b-0-1f2e3d4c", 0.0, 0.4, 50.0, 5000, "cmpl-a40-0b-0"),
+        Request("cmpl-a40-0b-1-1f2e3d4c", 0.0, 0.4, 50.0, 5000, "cmpl-a40-0b-1"),
+        Request("chatcmpl-other", 0.0, 0.4, 50.0, 5000, "chatcmpl-other", max_tokens=7),
+    )
+    sampler = sampler_of(engine, plugin=True)
+    ours = {"received_at_s": 999.9, "sent_at_s": 999.9, "first_token_at_s": 1000.45}
+    rows = [
+        gateway_row("a40-0a", client="claude-code", session="7f3a", agent="main", **ours),
+        gateway_row("a40-0b", route="completions", **ours),
+        gateway_row("a40-0c", received_at_s=1002.0, sent_at_s=None),
+        gateway_row("a40-0d", received_at_s=1002.9, sent_at_s=1002.95),
+    ]
+    for _ in range(3):
+        engine.clock.now_s += 1
+        await poll(sampler)
+        view = sampler.view(rows, ())
+    slots = slots_of(view)
+    assert set(slots) == {"a40-0a", "a40-0b", "a40-0b-1", "a40-0c", "a40-0d", "chatcmpl-other"}
+    chat, direct = slots["a40-0a"], slots["chatcmpl-other"]
+    assert (chat.method, chat.direct, chat.session, chat.agent) == ("engine", False, "7f3a", "main")
+    assert chat.ttft_s == pytest.approx(0.55)
+    assert chat.age_s == pytest.approx(3.1)
+    assert (direct.method, direct.direct, direct.max_tokens) == ("engine", True, 7)
+    assert direct.session == Missing("not sent through the gateway")
+    assert direct.ttft_s == pytest.approx(0.4)
+    assert (slots["a40-0c"].phase, slots["a40-0d"].phase) == ("held", "queued")
+    assert slots["a40-0c"].generated_tokens == 0
+    assert slots["a40-0c"].tokens_per_s == Missing("held at the gateway")
+    assert chat.reread_tokens == Missing("sessions are not followed")
+    assert chat.prefill_ratio == Missing("not in prefill")
+
+
+async def test_a_request_keeps_its_seat_while_it_lives() -> None:
+    engine = engine_of(
+        Request("a", 0.0, 0.1, 50.0, 60),
+        Request("b", 0.1, 0.1, 50.0, 5000),
+        Request("c", 2.5, 0.1, 50.0, 5000),
+    )
+    sampler = sampler_of(engine, plugin=True)
+    seats = []
+    for _ in range(4):
+        engine.clock.now_s += 1
+        await poll(sampler)
+        seats.append({name: slot.slot for name, slot in slots_of(sampler.view((), ())).items()})
+    assert seats == [{"a": 0, "b": 1}, {"b": 1}, {"b": 1, "c": 0}, {"b": 1, "c": 0}]
+
+
+async def test_finished_requests_move_to_recent_newest_first_and_at_most_twenty() -> None:
+    engine = engine_of(
+        *(
+            Request(f"r{number}", 0.2 * number, 0.1, 100.0, 11, f"chatcmpl-a40-{number:02x}")
+            for number in range(30)
+        )
+    )
+    sampler = sampler_of(engine, plugin=True)
+    for _ in range(8):
+        engine.clock.now_s += 1
+        await poll(sampler)
+        sampler.view((), ())
+    finished = [
+        gateway_row(
+            f"a40-{number:02x}",
+            ended_at_s=1000.4 + 0.2 * number,
+            ended_at=f"2023-11-14T22:30:{number:02d}.000Z",
+            received_at_s=1000.0 + 0.2 * number,
+            first_token_at_s=1000.1 + 0.2 * number,
+            generated_tokens=11,
+            method="usage",
+            finish_reason="tool_use",
+            session="7f3a",
+        )
+        for number in range(29)
+    ]
+    recent = sampler.view((), finished).recent
+    assert len(recent) == 20
+    assert [request.ended_at for request in recent] == sorted(
+        (request.ended_at for request in recent), reverse=True
+    )
+    ours = next(request for request in recent if request.request_id == "a40-1c")
+    assert (ours.finish_reason, ours.generated_tokens, ours.session) == ("tool_use", 11, "7f3a")
+    assert ours.ttft_s == pytest.approx(0.1)
+    assert number(ours.tokens_per_s) == pytest.approx(100)
+    direct = [request for request in recent if request.request_id == "chatcmpl-a40-1d"]
+    assert len({request.request_id for request in recent}) == 20
+    assert all(request.session == Missing("not sent through the gateway") for request in direct)
+
+
+async def test_a_request_that_ended_at_the_gateway_is_no_slot_any_more() -> None:
+    engine = engine_of(Request("r", 0.0, 0.1, 50.0, 100_000, "chatcmpl-a40-0a"))
+    sampler = sampler_of(engine, plugin=True)
+    for _ in range(3):
+        engine.clock.now_s += 1
+        await poll(sampler)
+    gone = gateway_row("a40-0a", ended_at_s=1003.1, finish_reason="aborted")
+    assert slots_of(sampler.view((), [gone])) == {}
+    for _ in range(5):  # the engine goes on for nobody: that must be seen
+        engine.clock.now_s += 1
+        await poll(sampler)
+    left = slots_of(sampler.view((), [gone]))["a40-0a"]
+    assert not left.direct
+    assert number(left.tokens_per_s) == pytest.approx(50, rel=0.02)
+
+
+async def test_a_paused_engine_counts_its_queue_from_the_rows() -> None:
+    engine = engine_of(Request("r", 0.0, 0.1, 50.0, 100_000))
+    sampler = sampler_of(engine, plugin=True)
+    engine.clock.now_s += 1
+    told = engine.state(1.0, 0) | {
+        "paused": True,
+        "running": [row(id=f"q{index}", external_id=None) for index in range(3)],
+        "scheduler": {"running": 0, "waiting": 0, "kv_cache_usage_ratio": 0.0},
+    }
+    engine.overrides["/a40console/v1/state"] = json_answer(told)
+    await poll(sampler)
+    view = sampler.view((), ())
+    assert view.paused is True
+    assert (view.requests.running, view.requests.waiting) == (0, 3)
+
+
+async def test_tokens_of_the_plugin_are_shown_with_their_own_passes() -> None:
+    engine = engine_of(Request("r", 0.0, 0.1, 90.0, 100_000, pass_tokens=18))
+    sampler = sampler_of(engine, plugin=True, events=Events())
+    for _ in range(8):
+        engine.clock.now_s += 1
+        await poll(sampler)
+    view = sampler.view((), ())
+    slot = slots_of(view)["r"]
+    assert number(slot.passes_per_s) == pytest.approx(5, rel=0.05)
+    assert slot.tokens_per_pass == pytest.approx(18)
+    assert number(view.throughput.passes_per_s) == pytest.approx(5, rel=0.05)
+    assert number(view.throughput.sequences_per_pass) == pytest.approx(1, rel=0.01)
+    assert number(view.speculation.tokens_per_pass) == pytest.approx(18, rel=0.01)
+    assert view.throughput.source == "vllm.plugin"
