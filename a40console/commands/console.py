@@ -17,10 +17,13 @@ def open_console(invocation: Invocation) -> int:
     Raises:
         UsageError: If there is no terminal to draw on.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    streams = {"input": sys.stdin, "output": sys.stdout, "error": sys.stderr}
+    # Textual draws on standard error.
+    elsewhere = [name for name, stream in streams.items() if not stream.isatty()]
+    if elsewhere:
         raise UsageError(
             "The console needs a terminal",
-            evidence="Standard input or output is not one.",
+            evidence=f"Not on one: standard {', standard '.join(elsewhere)}",
             remedy="For scripts there are: a40console status, watch, ask. All of them: --help",
         )
     settings = invocation.settings()

@@ -7,6 +7,9 @@ from dataclasses import replace
 import click
 
 from a40console.commands.invocation import Invocation
+from a40console.commands.output import note
+from a40console.profiles.loader import load_profiles
+from a40console.service.parent import run
 
 
 @click.command()
@@ -28,13 +31,14 @@ def command(
     Other commands start it by themselves. An engine outlives it, and is taken up again.
     """
     settings = invocation.settings()
+    if profile is not None:
+        load_profiles(invocation.paths.profiles).find(profile)
     gateway = settings.gateway
     if host is not None:
         gateway = replace(gateway, host=host)
     if port is not None:
         gateway = replace(gateway, port=port)
-    from a40console.service.parent import run
-
+    note(f"The service starts; its log is {invocation.paths.service_log}. End it with Ctrl-C.")
     return run(
         invocation.paths,
         replace(settings, gateway=gateway),

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a40console.gateway.allocator import return_freed_memory
 from a40console.gateway.answers import Refusal, grammar_of, refuse
 from a40console.gateway.auth import Authoriser, RequireAuthorisation
 from a40console.gateway.bodies import BodyLimits, HeldBudget
@@ -37,8 +38,8 @@ def build_gateway(
 ) -> Starlette:
     """The gateway as an ASGI application, to be served with httptools and uvloop.
 
-    Serve it with its lifespan, which closes the sessions to the engine, and without the server's
-    access log.
+    Serve it with its lifespan, which closes the sessions to the engine, without the server's
+    access log, and on a listener with a long queue.
     """
     budget = HeldBudget(limits.held_bytes)
     meter.held_bytes = lambda: budget.held_bytes
@@ -51,6 +52,7 @@ def build_gateway(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        return_freed_memory()
         yield
         await sessions.close()
 

@@ -183,6 +183,7 @@ class Daemon:
             self._publish()
 
     def _tick(self) -> None:
+        self._journal.retry()
         self._host.sample()
         self._publish()
 

@@ -29,7 +29,7 @@ class Journal:
     """Appends events to a file and keeps the newest in memory.
 
     A disk that does not take an entry costs its permanence, not the entry: what could not be
-    written is tried again with the next one.
+    written is tried again with the next one, and by `retry`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,17 +73,22 @@ class Journal:
         newer = [event for event in self._events if event.id > event_id]
         return tuple(newer[-limit:]) if limit > 0 else ()
 
+    def retry(self) -> None:
+        """Write what the disk did not take before."""
+        if self._unwritten:
+            self._write()
+
     def _write(self) -> None:
         lines = "".join(
             json.dumps(encode(event), ensure_ascii=False) + "\n" for event in self._unwritten
         )
         try:
             self._rotate()
-            with self._path.open("ab") as file:
+            # Unbuffered: what a buffer could not write it tries again as the file closes.
+            with self._path.open("ab", buffering=0) as file:
                 start = file.tell()
                 try:
-                    file.write(lines.encode())
-                    file.flush()
+                    _write_all(file.fileno(), lines.encode())
                 except OSError:
                     os.ftruncate(file.fileno(), start)
                     raise
@@ -100,6 +105,11 @@ class Journal:
             return
         if full:
             self._path.replace(self._path.with_suffix(".jsonl.1"))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def _read_tail(path: Path) -> list[Event]:

@@ -1,21 +1,19 @@
 """What stays of the service's parent: a few megabytes that restart the worker.
 
 Run as `python -m a40console.service.supervisor ORDERS LOG` by the parent, in its place and with
-its sockets and its lock. It imports next to nothing: it lives as long as the service does.
+its sockets and its lock. It imports next to nothing, not even `logging`: it is there as long as
+the service is.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-from a40console.log import log_to_file
+from contextlib import suppress
 
 RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 HEALTHY_AFTER_S = 60.0
@@ -25,8 +23,6 @@ STOPPED = 0
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
 """Signals that stop the service; the parent holds them back until they are handled here."""
 
-log = logging.getLogger(__name__)
-
 
 class Supervisor:
     """Keeps one worker running until it ends by its own will or we are told to stop."""
@@ -34,9 +30,11 @@ class Supervisor:
     def __init__(
         self,
         spawn: Callable[[bool], subprocess.Popen[bytes]],
+        note: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spawn = spawn
+        self._note = note
         self._clock = clock
         self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = False
@@ -60,7 +58,7 @@ class Supervisor:
                 failures = 0
             delay_s = RESTART_DELAYS_S[min(failures, len(RESTART_DELAYS_S) - 1)]
             failures += 1
-            log.error("the service's worker ended with %s; again in %.1f s", code, delay_s)
+            self._note(f"the service's worker ended with {code}; again in {delay_s:.1f} s")
             time.sleep(delay_s)
         return STOPPED
 
@@ -77,14 +75,18 @@ def command_line(module: str, *arguments: str) -> list[str]:
 
 def main(orders: str, log_file: str) -> int:
     """Supervise the worker that these orders are for; the exit code."""
-    log_to_file(Path(log_file))
     fds: list[int] = json.loads(orders)["fds"]
 
     def spawn(first: bool) -> subprocess.Popen[bytes]:
         words = command_line("worker", orders, *([] if first else ["--again"]))
         return subprocess.Popen(words, pass_fds=fds, stdin=subprocess.DEVNULL)
 
-    return Supervisor(spawn).run()
+    def note(text: str) -> None:
+        # Opened each time: the worker rotates the file. A full disk costs the line, not us.
+        with suppress(OSError), open(log_file, "a", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} ERROR supervisor: {text}\n")
+
+    return Supervisor(spawn, note).run()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from a40console.commands.chat import NO_USAGE, Answer, Piece, parse_event
 from a40console.errors import Exit, NotServingError
 from a40console.model.figures import Missing
-from tests.commands.console_process import CONSOLE_WITH_STUB, Run, Service, with_stub
+from tests.commands.console_process import CONSOLE_WITH_STUB, Run, Service, on_terminal, with_stub
 from tests.commands.service_stub import TOKEN
 
 
@@ -31,6 +31,16 @@ def test_from_nothing_to_an_answer(console: Run, environment: dict[str, str]) ->
     assert " tok/s   TTFT " in figures
     assert figures.endswith("   qwen3-coder-30b")
     assert TOKEN not in run.stdout + run.stderr
+
+
+@pytest.mark.pty
+def test_a_person_sees_one_line_that_moves(environment: dict[str, str]) -> None:
+    code, written = on_terminal(with_stub(environment), "ask", "why?", command=CONSOLE_WITH_STUB)
+    assert code == 0, written
+    assert "\r\x1b[Kstarting  load 42 s, ≈35 s left" in written
+    *_, answer, figures = written.splitlines()
+    assert answer.endswith("\r\x1b[KYou asked: why? [None]")
+    assert figures.startswith("4 tokens")
 
 
 def test_json(console: Run, service: Service) -> None:

@@ -118,7 +118,15 @@ def test_without_a_service_commands_say_so(
 def test_without_a_terminal_the_console_points_to_commands(console: Run) -> None:
     run = console()
     assert run.returncode == Exit.USAGE
+    assert "Not on one: standard input, standard output, standard error" in run.stderr
     assert "a40console status" in run.stderr
+
+
+def test_serve_knows_its_profiles_before_it_starts(console: Run, paths: Paths) -> None:
+    run = console("serve", "--profile", "smollm2")
+    assert run.returncode == Exit.USAGE
+    assert "smollm2-135m" in run.stderr
+    assert not paths.service_lock.exists()
 
 
 def test_bytes_that_are_no_text_are_refused(console: Run) -> None:

@@ -106,13 +106,25 @@ class StubEngine:
     requests: list[Received] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
+    backlog: int = 1024
+    accepts: bool = True
+    """Whether it takes the connections that come, from the start."""
+
     async def __aenter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="gw", dir="/tmp"))
         self._connections: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_unix_server(
-            self._accept, self.path, limit=2**20, backlog=1024
-        )
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen(self.backlog)
+        if self.accepts:
+            await self.accept()
         return self
+
+    async def accept(self) -> None:
+        """Begin to take connections."""
+        self._server = await asyncio.start_unix_server(
+            self._accept, sock=self._listener, limit=2**20, backlog=self.backlog
+        )
 
     async def __aexit__(
         self,

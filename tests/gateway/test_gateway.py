@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import uvloop
 
 from a40console.gateway.auth import require_token
 from a40console.gateway.upstream import Unavailable, Upstream
@@ -119,13 +120,13 @@ async def test_a_client_that_asks_for_everything_gets_everything() -> None:
 
 async def test_llamacpp_is_counted_by_its_timings() -> None:
     events = capture("llamacpp-completions-timings.sse")
-    async with StubEngine(playing(events), kind="llamacpp") as engine:
-        async with gateway(engine.upstream) as served:
-            async with call(served.port, COMPLETIONS, STREAM) as answer:
-                got = events_of(await answer.body())
-            assert engine.requests[0].json == {**STREAM, "timings_per_token": True}
-            assert [b"timings" in event for event in got] == [False] * 3 + [True, False]
-            (row,) = await served.ended()
+    engine = StubEngine(playing(events), kind="llamacpp")
+    async with engine, gateway(engine.upstream) as served:
+        async with call(served.port, COMPLETIONS, STREAM) as answer:
+            got = events_of(await answer.body())
+        (row,) = await served.ended()
+    assert engine.requests[0].json == {**STREAM, "timings_per_token": True}
+    assert [b"timings" in event for event in got] == [False] * 3 + [True, False]
     assert (row.generated_tokens, row.cached_tokens, row.method) == (3, 4, "usage")
 
 
@@ -143,12 +144,12 @@ async def test_an_answer_that_is_no_stream_passes_and_is_counted() -> None:
 
 async def test_the_engines_errors_pass_unchanged() -> None:
     body = b'{"error": {"message":"This model\'s maximum context length is 2048", "code": 400}}'
-    async with StubEngine(saying(body, 400, {"x-engine": "1"})) as engine:
-        async with gateway(engine.upstream) as served:
-            async with call(served.port, MESSAGES, STREAM) as answer:
-                assert (answer.status, answer.headers["x-engine"]) == (400, "1")
-                assert await answer.body() == body
-            (row,) = await served.ended()
+    engine = StubEngine(saying(body, 400, {"x-engine": "1"}))
+    async with engine, gateway(engine.upstream) as served:
+        async with call(served.port, MESSAGES, STREAM) as answer:
+            assert (answer.status, answer.headers["x-engine"]) == (400, "1")
+            assert await answer.body() == body
+        (row,) = await served.ended()
     assert (row.status, row.finish_reason, served.meter.counts().failed) == (400, "error", 1)
 
 
@@ -298,6 +299,25 @@ async def test_an_engine_that_does_not_answer_is_named() -> None:
             assert await answer.json() == {"status": "ok", "engine": "serving"}
 
 
+def test_an_engine_whose_queue_of_connections_is_full_is_waited_for() -> None:
+    uvloop.run(_eight_requests_to_a_full_queue())
+
+
+async def _eight_requests_to_a_full_queue() -> None:
+    engine = StubEngine(saying(b"{}"))
+    engine.backlog, engine.accepts = 1, False
+    async with engine, gateway(engine.upstream) as served:
+
+        async def request() -> int:
+            async with call(served.port, CHAT, {"messages": []}) as answer:
+                return answer.status
+
+        requests = [asyncio.create_task(request()) for _ in range(8)]
+        await asyncio.sleep(0.2)
+        await engine.accept()
+        assert await asyncio.gather(*requests) == [200] * 8
+
+
 async def test_an_engine_that_dies_before_it_answers_is_an_error_to_retry() -> None:
     async def die(received: Received, reply: Reply) -> None:
         reply.kill()
@@ -354,9 +374,12 @@ async def test_a_messages_stream_that_breaks_ends_with_an_error_event(seen: int,
         await asyncio.sleep(0.02)
         reply.kill()
 
-    async with StubEngine(break_off) as engine, gateway(engine.upstream) as served:
-        async with call(served.port, MESSAGES, STREAM) as answer:
-            *passed, last = events_of(await answer.body())
+    async with (
+        StubEngine(break_off) as engine,
+        gateway(engine.upstream) as served,
+        call(served.port, MESSAGES, STREAM) as answer,
+    ):
+        *passed, last = events_of(await answer.body())
     assert passed == events
     name, data = last.decode().strip().split("\n")
     error = json.loads(data.removeprefix("data: "))
@@ -450,10 +473,13 @@ async def test_a_slow_client_holds_the_engine_back_rather_than_our_memory() -> N
             sent += len(event)
         await reply.end()
 
-    async with StubEngine(flood, plugin=True) as engine, gateway(engine.upstream) as served:
-        async with call(served.port, CHAT, STREAM):
-            await asyncio.sleep(0.5)
-            before = sent
-            await asyncio.sleep(0.3)
-            assert sent == before
+    async with (
+        StubEngine(flood, plugin=True) as engine,
+        gateway(engine.upstream) as served,
+        call(served.port, CHAT, STREAM),
+    ):
+        await asyncio.sleep(0.5)
+        before = sent
+        await asyncio.sleep(0.3)
+        assert sent == before
     assert sent < 20_000_000

@@ -28,7 +28,12 @@ def scan(body: bytes, places: list[int] | None = None) -> Members | None:
     return scanner.finish()
 
 
-@given(st.dictionaries(st.text(), values), spaces, st.booleans(), st.lists(st.integers(0, 2000)))
+@given(
+    st.dictionaries(st.text(max_size=20), values),
+    spaces,
+    st.booleans(),
+    st.lists(st.integers(0, 2000)),
+)
 def test_each_place_holds_its_value(
     body: dict[str, Any], indent: int | str | None, ascii_only: bool, places: list[int]
 ) -> None:
@@ -81,3 +86,11 @@ def test_a_name_written_with_escapes_is_the_same_name() -> None:
     members = scan(rb'{"str\u0065am":true}')
     assert members is not None
     assert members.spans == {"stream": (15, 19)}
+
+
+def test_a_name_too_long_to_matter_is_passed_over() -> None:
+    name = b"x" * 1000
+    for body in (b'{"%b":1,"b":2}' % name, b'{"%b":[1],"b":2}' % name):
+        members = scan(body)
+        assert members is not None
+        assert list(members.spans) == ["b"]

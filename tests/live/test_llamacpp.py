@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +15,9 @@ import httpx
 import psutil
 import pytest
 
+from a40console.engines import embedded
 from a40console.model.figures import number
-from tests.live.console import Console, console, session_members
+from tests.live.console import SCHEMA, Console, console, session_members
 from tests.live.streams import (
     WORDS,
     chat,
@@ -195,3 +198,62 @@ def test_stopped_means_stopped(live: Console) -> None:
     assert refused.returncode in (4, 7)
     live.succeed("engine", "start", "tiny", timeout_s=60)
     assert live.status()["engine"]["state"] == "serving"
+
+
+LOOPBACK = PROFILE.replace('kind = "llamacpp"', 'kind = "llamacpp"\nlisten = "loopback"')
+
+BROKEN = """
+kind = "llamacpp"
+model = "/nowhere/model.gguf"
+start_timeout_s = 20
+"""
+
+
+def test_a_switch_that_fails_puts_the_old_engine_back(live: Console) -> None:
+    live.profile("broken", BROKEN)
+    done = live.run("engine", "switch", "broken", timeout_s=90)
+    assert done.returncode in (4, 5)
+    assert "/nowhere/model.gguf" in done.stderr
+    assert "tiny serves again" in done.stderr
+    engine = live.status()["engine"]
+    assert (engine["state"], engine["profile"]) == ("serving", "tiny")
+
+
+def test_a_switch_and_a_look_from_outside(live: Console) -> None:
+    live.profile("open", LOOPBACK)
+    live.succeed("engine", "switch", "open", timeout_s=90)
+    assert live.status()["engine"]["profile"] == "open"
+    record = json.loads((live.run_folder() / "run.json").read_text())
+    seen = json.loads(live.succeed("attach", record["base_url"], "--once", "--json"))
+    SCHEMA.validate(seen)
+    assert seen["engine"]["state"] == "serving"
+    assert seen["engine"]["kind"] == "llamacpp"
+    assert seen["requests"]["max_running"] == 4
+    live.succeed("engine", "switch", "tiny", timeout_s=90)
+
+
+def test_a_llama_server_binary_is_started_by_its_own_flags(live: Console, tmp_path: Path) -> None:
+    """The binary's flags are taken by a stand-in that hands them to the embedded server."""
+    program = tmp_path / "llama-server"
+    program.write_text(LLAMA_SERVER.format(python=sys.executable, embedded=embedded.__file__))
+    program.chmod(0o755)
+    text = PROFILE.replace('kind = "llamacpp"', f'kind = "llamacpp"\nexecutable = "{program}"')
+    live.profile("binary", text)
+    live.succeed("engine", "switch", "binary", timeout_s=90)
+    assert live.status()["engine"]["profile"] == "binary"
+    assert not asyncio.run(chat(live.gateway, "Hello", max_tokens=5)).error
+    live.succeed("engine", "switch", "tiny", timeout_s=90)
+
+
+LLAMA_SERVER = """#!{python}
+import argparse, os, sys
+parser = argparse.ArgumentParser(allow_abbrev=False)
+for name in ("model", "alias", "host", "parallel", "threads-http", "ctx-size", "threads"):
+    parser.add_argument("--" + name, required=True)
+for name in ("metrics", "slots"):
+    parser.add_argument("--" + name, action="store_true", required=True)
+a = parser.parse_args()
+os.execv({python!r}, [{python!r}, "-P", {embedded!r}, "--model", a.model, "--alias", a.alias,
+    "--socket", a.host, "--slots", a.parallel, "--threads", a.threads,
+    "--context-tokens", a.ctx_size])
+"""

@@ -40,8 +40,10 @@ def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
         deadly = "import os; os.kill(os.getpid(), 9)"
         return script(deadly if len(firsts) < 3 else "pass")
 
-    assert Supervisor(spawn).run() == 0
+    notes: list[str] = []
+    assert Supervisor(spawn, notes.append).run() == 0
     assert firsts == [True, False, False]
+    assert notes[0] == "the service's worker ended with -9; again in 0.1 s"
 
 
 def test_a_signal_ends_the_worker_and_us() -> None:

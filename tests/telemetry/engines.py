@@ -1,4 +1,4 @@
-"""A simulated engine: random requests on a timeline, told as vLLM's plugin or llama.cpp tells them."""
+"""A simulated engine: requests with known lives, told as vLLM and our plugin tell them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ class Request:
 
     @property
     def ends_s(self) -> float:
-        return self.first_s + (self.tokens - 1) / self.rate
+        passes = -(-(self.tokens - 1) // self.pass_tokens)
+        return self.first_s + passes * self.pass_tokens / self.rate
 
     def emitted(self, at_s: float) -> int:
         """The first token ends the prefill; each later pass gives `pass_tokens`."""
         if at_s < self.first_s:
             return 0
+        if at_s >= self.ends_s:
+            return self.tokens
         passes = int((at_s - self.first_s) * self.rate / self.pass_tokens + 1e-9)
         return min(self.tokens, 1 + passes * self.pass_tokens)
 

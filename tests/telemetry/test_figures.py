@@ -169,7 +169,7 @@ def test_a_prompt_whose_first_token_is_still_to_come_is_at_least_one() -> None:
 
 
 def test_kv_is_counted_in_whole_blocks() -> None:
-    """vLLM keeps one of its 364 blocks for itself: 8 ÷ 363 of 46,592 tokens are 1,024, not 1,027."""
+    """vLLM keeps one of its 364 blocks for itself: 8 ÷ 363 of 46,592 are 1,024, not 1,027."""
     source = source_of(recorded("vllm-0.32-base-during"))
     cache = kv_cache(source, load=Load(contexts=(250.0, 150.0)))
     assert cache.held_tokens == 1024

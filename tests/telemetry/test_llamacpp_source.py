@@ -1,4 +1,4 @@
-"""llama.cpp: a recording of a real server replayed, the sleep trap, and the shapes of its answers."""
+"""llama.cpp: a recording of a real server replayed, the sleep trap, the shapes of answers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from a40console.model.request import GatewayRow
 from a40console.model.snapshot import Slot
 from a40console.telemetry.view import EngineView
 from tests.telemetry.engines import Request, SimulatedEngine, poll, sampler_of
-from tests.telemetry.makers import Clock, gateway_row, steady
+from tests.telemetry.makers import Clock, gateway_row, json_answer, steady
 
 requests = st.lists(
     st.builds(
@@ -219,7 +219,7 @@ def test_a_failed_plugin_hands_over_to_the_gateways_counts() -> None:
             clock.now_s += 1.0
             if second == 12:
                 state = engine.state(engine.now_s(), 0) | {"disabled": "vLLM changed"}
-                engine.overrides["/a40console/v1/state"] = lambda _: _json(state)
+                engine.overrides["/a40console/v1/state"] = json_answer(state)
             await poll(sampler)
             view = sampler.view([row()], ())
             (slot,) = slots_of(view)
@@ -234,9 +234,3 @@ def test_a_failed_plugin_hands_over_to_the_gateways_counts() -> None:
         assert plugin.reason == "the plugin disabled itself: vLLM changed"
 
     asyncio.run(run())
-
-
-def _json(value: object) -> object:
-    from tests.telemetry.makers import json_answer
-
-    return json_answer(value)

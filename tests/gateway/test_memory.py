@@ -1,0 +1,83 @@
+"""Twenty bodies of 32 MiB at once stay within the budget, and all of them get through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psutil
+import pytest
+
+from a40console.gateway.bodies import MIB
+from tests.gateway.stub import Received, Reply, StubEngine, call, until
+
+BODIES = 20
+BODY = json.dumps(
+    {"model": "m", "stream": True, "messages": [], "image": "A" * (32 * MIB - 200)}
+).encode()
+BUDGET = 256 * MIB
+WORKING_SPACE = 64 * MIB
+
+
+@asynccontextmanager
+async def gateway_process(path: str) -> AsyncIterator[tuple[psutil.Process, int]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tests.gateway.gateway_process", path, str(port)]
+    child = subprocess.Popen(command)  # noqa: ASYNC220 - it is not waited for
+    try:
+        await until(lambda: _listens(port), 20)
+        yield psutil.Process(child.pid), port
+    finally:
+        child.terminate()
+        child.wait(10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def post(port: int) -> bytes:
+    async with call(port, "/v1/chat/completions", BODY) as answer:
+        return await answer.body()
+
+
+@pytest.mark.slow
+async def test_twenty_large_bodies_at_once() -> None:
+    streaming = asyncio.Event()
+    received = 0
+
+    async def read_and_stream(request: Received, reply: Reply) -> None:
+        nonlocal received
+        received += 1
+        assert request.json["stream_options"]["include_usage"]
+        request.body = b""
+        await reply.start()
+        await streaming.wait()
+        await reply.chunk(b"data: [DONE]\n\n")
+        await reply.end()
+
+    async with StubEngine(read_and_stream) as engine, gateway_process(engine.path) as (child, port):
+        idle = child.memory_info().rss
+        peak = 0
+        posts = [asyncio.create_task(post(port)) for _ in range(BODIES)]
+
+        def all_received() -> bool:
+            nonlocal peak
+            peak = max(peak, child.memory_info().rss)
+            return received == BODIES
+
+        await until(all_received, 120)
+        await asyncio.sleep(0.5)
+        streams = child.memory_info().rss
+        streaming.set()
+        assert await asyncio.gather(*posts) == [b"data: [DONE]\n\n"] * BODIES
+    print(f"idle {idle // MIB} MiB, peak {peak // MIB} MiB, 20 open streams {streams // MIB} MiB")
+    assert peak - idle < BUDGET + WORKING_SPACE
+    assert streams - idle < WORKING_SPACE
