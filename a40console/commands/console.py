@@ -9,6 +9,7 @@ import sys
 from a40console.commands.invocation import Invocation
 from a40console.commands.running import ensure_service
 from a40console.errors import UsageError
+from a40console.model.engine import EngineState
 
 
 def open_console(invocation: Invocation) -> int:
@@ -40,5 +41,11 @@ def open_console(invocation: Invocation) -> int:
 
 
 async def _ensure(invocation: Invocation) -> None:
-    async with await ensure_service(invocation.paths):
-        pass
+    """A service, and on a machine without a GPU an engine: whoever opens us wants to see one.
+
+    With a GPU the service refuses to guess, and the console offers the profiles.
+    """
+    async with await ensure_service(invocation.paths) as client:
+        snapshot = await client.snapshot()
+        if snapshot.engine.state is EngineState.ABSENT:
+            await client.start("engine.start")

@@ -38,7 +38,7 @@ def test_a_person_sees_one_line_that_moves(environment: dict[str, str]) -> None:
     code, written = on_terminal(with_stub(environment), "ask", "why?", command=CONSOLE_WITH_STUB)
     assert code == 0, written
     assert "\r\x1b[Kstarting  load 42 s, ≈35 s left" in written
-    *_, answer, figures = written.splitlines()
+    *_, answer, figures, _ = written.split("\r\n")
     assert answer.endswith("\r\x1b[KYou asked: why? [None]")
     assert figures.startswith("4 tokens")
 

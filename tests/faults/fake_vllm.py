@@ -21,7 +21,8 @@ burn        false: the core keeps a CPU busy
 metrics     `ok`, `empty`, `error`, `html`, `json`, `cut`, `moved`, `abroad`, `locked`, `slow`
 names       `new`, `old`, `both` or `none`: how the prefix cache's counters are called
 created     true: the `_created` series that vLLM exposes
-nan         []: beginnings of series whose value is not a number
+odd         {}: the value of series, by the beginning of their names: `NaN`, `+Inf`
+hit         0.75: share of a prompt's tokens that the prefix cache holds
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ from typing import Any
 
 PR_SET_NAME = 15  # linux/prctl.h
 TICK_S = 0.05
-HIT_RATIO = 0.75
 PROMPT_TOKENS = 40
 BOUNDS = ("0.01", "0.05", "0.1", "1.0", "+Inf")
 STARTED_UNIX_S = time.time()
@@ -107,6 +107,7 @@ class Engine:
         self.core_pid = 0
         self.epoch = 0
         self.rate = 40.0
+        self.hit_ratio = 0.75
         self.clear()
 
     def clear(self) -> None:
@@ -117,7 +118,7 @@ class Engine:
         with self.lock:
             self.streams += 1
             self.prompt += PROMPT_TOKENS
-            self.hit += PROMPT_TOKENS * HIT_RATIO
+            self.hit += PROMPT_TOKENS * self.hit_ratio
             self.first_tokens += 1
 
     def count(self, tokens: int) -> None:
@@ -142,6 +143,7 @@ class Engine:
 
     def _advance(self, wishes: dict[str, Any], elapsed_s: float) -> None:
         self.rate = float(wishes.get("rate", 40.0))
+        self.hit_ratio = float(wishes.get("hit", 0.75))
         if wishes.get("epoch", 0) != self.epoch:
             self.epoch = wishes["epoch"]
             self.clear()
@@ -153,7 +155,7 @@ class Engine:
         self.passes += self.rate * elapsed_s
         # Pretended requests come and go once a second, each with its prompt.
         self.prompt += pretended * PROMPT_TOKENS * elapsed_s
-        self.hit += pretended * PROMPT_TOKENS * HIT_RATIO * elapsed_s
+        self.hit += pretended * PROMPT_TOKENS * self.hit_ratio * elapsed_s
         self.first_tokens += pretended * elapsed_s
 
     def core_lives(self) -> bool:
@@ -170,7 +172,7 @@ class Exposition:
     """The text of `/metrics` in vLLM's form."""
 
     def __init__(self, wishes: dict[str, Any]) -> None:
-        self._nan = tuple(wishes.get("nan", ()))
+        self._odd: dict[str, str] = wishes.get("odd", {})
         self._created = bool(wishes.get("created", True))
         self._names = wishes.get("names", "new")
         self._labels = f'engine="0",model_name="{option("--served-model-name", "fake")}"'
@@ -234,8 +236,8 @@ class Exposition:
         self._lines.append(self._sample(f"{name}_sum", self._labels, count * 0.03))
 
     def _sample(self, name: str, labels: str, value: float) -> str:
-        shown = "NaN" if self._nan and name.startswith(self._nan) else repr(float(value))
-        return f"vllm:{name}{{{labels}}} {shown}"
+        odd = [text for start, text in self._odd.items() if name.startswith(start)]
+        return f"vllm:{name}{{{labels}}} {odd[0] if odd else float(value)!r}"
 
 
 # --- What it answers --------------------------------------------------------------------------
