@@ -15,13 +15,13 @@ from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json, print_rich, printable
 from a40console.commands.toml_place import line_of
 from a40console.engines import command as launch
-from a40console.engines.capability import check as check_capability
 from a40console.engines.capability import find_executable
 from a40console.errors import CheckFailedError, RefusedError
 from a40console.model.control import ProfileSummary
 from a40console.model.profile import ModelFile, Profile, Speculation
+from a40console.operations.catalogue import summarise
 from a40console.paths import Paths
-from a40console.profiles.loader import ProfileSet, load_profiles, parse_profile
+from a40console.profiles.loader import load_profiles, parse_profile
 from a40console.telemetry.cgroup import Cgroups
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -42,7 +42,9 @@ def command() -> None:
 def list_profiles(invocation: Invocation, *, as_json: bool) -> None:
     """Every profile, shipped and your own, and whether this machine can run it."""
     found = load_profiles(invocation.paths.profiles)
-    summaries = [_summary(profile, found) for _, profile in sorted(found.profiles.items())]
+    summaries = [
+        summarise(profile, found, os.environ) for _, profile in sorted(found.profiles.items())
+    ]
     if as_json:
         failures = [{"file": str(file), "reason": why} for file, why in found.failures.items()]
         print_json({"profiles": summaries, "failures": failures})
@@ -75,7 +77,7 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
     profile = found.find(name)
     argv = _argv(profile, invocation.paths)
     shown = _without_secrets(profile)
-    summary = _summary(profile, found)
+    summary = summarise(profile, found, os.environ)
     if as_json:
         print_json(
             {
@@ -172,23 +174,6 @@ def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:
 
 def _program(profile: Profile) -> str:
     return profile.executable or ("vllm" if profile.kind == "vllm" else sys.executable)
-
-
-def _summary(profile: Profile, found: ProfileSet) -> ProfileSummary:
-    asked = profile.speculation
-    capability = check_capability(profile, os.environ)
-    state = "on" if asked and asked.enabled else "off"
-    return ProfileSummary(
-        name=profile.name,
-        title=profile.title,
-        kind=profile.kind,
-        model=profile.model,
-        origin=found.origins[profile.name],
-        speculation=f"{asked.method} {asked.tokens}, {state}" if asked else None,
-        usd_per_hour=None if profile.usd_per_hour is None else float(profile.usd_per_hour),
-        ready=capability.ready,
-        why_not=capability.why_not,
-    )
 
 
 def _without_secrets(profile: Profile) -> Profile:

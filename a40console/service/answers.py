@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable
 
 from a40console import __version__
-from a40console.engines.capability import check
 from a40console.engines.logs import read_chunk
 from a40console.engines.run_record import OUTPUT_FILE
 from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
-from a40console.model.profile import Profile
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
+from a40console.operations.catalogue import summarise
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
@@ -50,8 +49,7 @@ class ServiceAnswers:
         """Every profile that can be read, with whether this machine can run it."""
         found = load_profiles(self._paths.profiles)
         return tuple(
-            self._summary(profile, found.origins[name])
-            for name, profile in sorted(found.profiles.items())
+            summarise(profile, found, os.environ) for _, profile in sorted(found.profiles.items())
         )
 
     def logs(self, offset: int, limit_bytes: int) -> LogChunk:
@@ -76,20 +74,3 @@ class ServiceAnswers:
             variables["ANTHROPIC_MODEL"] = run.profile.public_name
             variables["OPENAI_MODEL"] = run.profile.public_name
         return ClientEnvironment(variables=variables)
-
-    def _summary(self, profile: Profile, origin: str) -> ProfileSummary:
-        can = check(profile, os.environ)
-        asked = profile.speculation
-        return ProfileSummary(
-            name=profile.name,
-            title=profile.title,
-            kind=profile.kind,
-            model=profile.model,
-            origin=origin,
-            speculation=f"{asked.method} {asked.tokens}, {'on' if asked.enabled else 'off'}"
-            if asked
-            else None,
-            usd_per_hour=None if profile.usd_per_hour is None else float(profile.usd_per_hour),
-            ready=can.ready,
-            why_not=can.why_not,
-        )
