@@ -28,6 +28,8 @@ STALL_S = 90.0
 
 BLOCK_BYTES = 1024 * 1024
 STAT_BLOCK_BYTES = 512
+PARTIAL = ".partial"
+"""What a later fetch may go on with ends in this."""
 
 Progress = Callable[[int, int], None]
 """Bytes here, bytes in all."""
@@ -171,15 +173,16 @@ class HubSource:
 
     async def fetch(self, file: ModelFile, scratch: Path) -> Path:
         """Download, or go on with a partial download."""
+        partial = scratch / f"hub{PARTIAL}"
         words = [sys.executable, "-P", str(HUB_SCRIPT), file.repo, file.file, file.sha256]
-        _, output, errors = await _run([*words, str(scratch)], self._environment)
+        _, output, errors = await _run([*words, str(partial)], self._environment)
         try:
             answer = json.loads(output.splitlines()[-1])
         except (ValueError, IndexError):
             raise SourceError(_last_line(errors)) from None
         if "error" in answer:
             raise SourceError(answer["error"])
-        return Path(answer["path"])
+        return partial
 
 
 class WheelSource:
@@ -284,11 +287,11 @@ def _alone(scratch: Path) -> Iterator[None]:
 
 
 def _clear(scratch: Path) -> None:
-    """Remove what a fetch that was killed left, but for the hub's partial files."""
+    """Remove what a fetch that was killed left, but for what can be continued."""
     for entry in scratch.iterdir():
-        if entry.is_dir() and entry.name != ".cache":
+        if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
-        elif not entry.is_dir():
+        elif entry.suffix != PARTIAL:
             entry.unlink()
 
 

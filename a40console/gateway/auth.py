@@ -11,10 +11,9 @@ from typing import TypeAlias
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a40console.config import GatewaySettings
 from a40console.errors import RefusedError
 from a40console.files import write_private
-from a40console.gateway.answers import Refusal, grammar_of, refuse
+from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.paths import make_private
 
 Authoriser: TypeAlias = Callable[[Headers], bool]
@@ -47,17 +46,6 @@ def load_or_make_token(path: Path) -> str:
     except OSError as error:
         raise _unusable(path, error) from error
     return token
-
-
-def authoriser_for(settings: GatewaySettings, token_path: Path) -> Authoriser:
-    """What these settings ask of a client: nothing on loopback unless told so, else the token.
-
-    Raises:
-        RefusedError: If a token is needed and its file can be neither read nor written.
-    """
-    if settings.on_loopback and not settings.token_required:
-        return allow_everybody
-    return require_token(load_or_make_token(token_path))
 
 
 def allow_everybody(headers: Headers) -> bool:

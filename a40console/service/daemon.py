@@ -48,6 +48,9 @@ from a40console.service.verdict import evidence
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.nvml import GpuSampler
 
+MEMBERS_PERIOD_S = 1.9
+"""Less than two ticks, so that no other tick is missed."""
+
 log = logging.getLogger(__name__)
 
 
@@ -67,6 +70,9 @@ class Daemon:
         self._board = Board()
         self._meter = Meter(clock=time.monotonic)
         self._findings = FindingClock()
+        self._members: list[int] = []
+        self._members_of: int | None = None
+        self._members_until_s = 0.0
         self._gpu = GpuSampler()
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
         starter = EngineStarter(
@@ -249,4 +255,9 @@ class Daemon:
         return max(1, int(number(self._host.view().cpu_quota_vcpu) or 1) - 1)
 
     def _engine_pids(self) -> list[int]:
-        return self._operator.member_pids()
+        """The engine's processes, looked for every 2 s: that reads every process of the machine."""
+        leader, now_s = self._status().pid, time.monotonic()
+        if leader != self._members_of or now_s >= self._members_until_s:
+            self._members_of, self._members = leader, self._operator.member_pids()
+            self._members_until_s = now_s + MEMBERS_PERIOD_S
+        return self._members

@@ -6,10 +6,10 @@ differ by the `engine` label are summed for counters and maxed for gauges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, nan
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from prometheus_client.samples import Sample
 
@@ -123,7 +123,9 @@ def why_absent(name: CounterName | GaugeName | HistogramName, reading: EngineRea
 def read_samples(samples: Samples, *, source: str, at_s: float) -> EngineReading:
     """An exposition's samples as a reading; a value that is no number costs its own figure only."""
     counters = _scalars(samples, COUNTERS, sum)
-    unreadable: set[str] = {name for name in COUNTERS if name not in counters and _is_there(samples, name)}
+    unreadable: set[str] = {
+        name for name in COUNTERS if name not in counters and _is_there(samples, name)
+    }
     _derive(samples, counters)
     settings = _settings(samples)
     gauges = _scalars(samples, GAUGES, max)
@@ -152,6 +154,7 @@ def read_samples(samples: Samples, *, source: str, at_s: float) -> EngineReading
 
 
 Name = TypeVar("Name", bound=str)
+Fold = Callable[[list[float]], float]
 
 
 def _is_there(samples: Samples, name: CounterName) -> bool:
@@ -163,7 +166,7 @@ def _is_llama(samples: Samples) -> bool:
 
 
 def _scalars(
-    samples: Samples, table: Mapping[Name, tuple[Series, ...]], fold: Any
+    samples: Samples, table: Mapping[Name, tuple[Series, ...]], fold: Fold
 ) -> dict[Name, float]:
     found: dict[Name, float] = {}
     for name, candidates in table.items():
@@ -222,7 +225,7 @@ def _fold_buckets(buckets: list[Sample], sums: list[Sample]) -> Histogram | None
     )
 
 
-def _by_label(series: list[Sample], label: str, fold: Any = sum) -> dict[str, float]:
+def _by_label(series: list[Sample], label: str, fold: Fold = sum) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for sample in series:
         values.setdefault(sample.labels.get(label, ""), []).append(sample.value)

@@ -49,6 +49,9 @@ class Evidence:
     metrics: Source
     """Caches, latencies and settings."""
 
+    metrics_usable: bool
+    """Whether the last reading of the metrics still counts."""
+
     speculation: Source
     speculating: bool | None
     paused: bool | None
@@ -245,6 +248,7 @@ class VllmFeed(Feed):
             by_order=False,
             counters=counters,
             metrics=metrics,
+            metrics_usable=self._metrics.usable,
             speculation=speculation,
             speculating=speculating,
             paused=None if latest is None else latest.paused,
@@ -316,6 +320,7 @@ class LlamaFeed(Feed):
             by_order=True,
             counters=source,
             metrics=source,
+            metrics_usable=usable,
             speculation=source,
             speculating=None if latest is None else latest.speculating,
             paused=None,

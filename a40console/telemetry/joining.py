@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from a40console.model.figures import Figure, Missing, number
+from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.request import GatewayRow
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.telemetry.blocks import decode_passes_per_s
@@ -27,6 +27,8 @@ from a40console.telemetry.slots import (
     build_slot,
     direct_rest,
     first_token_at_s,
+    is_uncounted,
+    no_speed,
     phase_of,
     recent_requests,
     speed,
@@ -34,7 +36,7 @@ from a40console.telemetry.slots import (
 from a40console.telemetry.timeline import Share, Timeline
 from a40console.telemetry.windows import RATE_WINDOW_S
 
-_DIRECT = "direct"
+_UNCOUNTED = Missing("its tokens are not counted: the engine's counter cannot be read")
 _KEPT_MATCHES = 512
 _ENDED_COUNTS_S = 3.0
 """How long an ended engine row may still find its gateway row."""
@@ -75,7 +77,7 @@ class Joiner:
         now_s: float,
     ) -> Joined:
         """Join the engine's rows with the gateway's; counts of a reading are taken once."""
-        self._observe(evidence, live, finished)
+        self._observe(evidence, live, finished, now_s)
         pairs = self._pairs(evidence, live, finished)
         listed = evidence.rows is not None
         timeline = evidence.timeline if listed else self._meter.timeline
@@ -86,8 +88,12 @@ class Joiner:
             assigned={} if listed else self._meter.assigned_tokens,
         )
         shares = [_share(pair, timeline, context) for pair in pairs]
+        generated = evidence.counters.counter("generated_tokens")
+        counted = evidence.metrics_usable and number(generated) is not None
         shown = [
-            speed(
+            no_speed(_UNCOUNTED)
+            if not counted and is_uncounted(pair, context)
+            else speed(
                 share,
                 phase=phase_of(pair, context),
                 rough=pair.rough,
@@ -97,27 +103,32 @@ class Joiner:
             for pair, share in zip(pairs, shares, strict=True)
         ]
         slots = self._seated(pairs, shown, context)
+        ended = _ended(timeline, shares)
         if not listed:
-            slots = self._with_rest(slots, evidence, live)
+            slots, ended = self._with_rest(slots, ended, evidence, live)
         return Joined(
             slots=self._or_unknown(slots, evidence),
             recent=recent_requests(finished, evidence.ended, skip=frozenset(self._matched)),
             contexts=_contexts(slots),
-            ended_tokens_per_s=_ended(timeline, shares),
+            ended_tokens_per_s=ended,
         )
 
     def _observe(
-        self, evidence: Evidence, live: Sequence[GatewayRow], finished: Sequence[GatewayRow]
+        self,
+        evidence: Evidence,
+        live: Sequence[GatewayRow],
+        finished: Sequence[GatewayRow],
+        now_s: float,
     ) -> None:
-        reading = evidence.metrics.latest
-        if reading is not None:
-            self._meter.observe(
-                reading.at_s,
-                reading.counters.get("generated_tokens"),
-                running=reading.gauges.get("running"),
-                live=live,
-                finished=finished,
-            )
+        """Meter at the instant of the counter; without one, now, by what the gateway knows."""
+        reading = evidence.metrics.latest if evidence.metrics_usable else None
+        self._meter.observe(
+            now_s if reading is None else reading.at_s,
+            None if reading is None else reading.counters.get("generated_tokens"),
+            running=None if reading is None else reading.gauges.get("running"),
+            live=live,
+            finished=finished,
+        )
 
     def _pairs(
         self, evidence: Evidence, live: Sequence[GatewayRow], finished: Sequence[GatewayRow]
@@ -157,22 +168,28 @@ class Joiner:
     def _with_rest(
         self,
         slots: tuple[Slot, ...],
+        ended: Figure,
         evidence: Evidence,
         live: Sequence[GatewayRow],
-    ) -> tuple[Slot, ...]:
-        """One row for what the engine generates beyond the gateway's requests, if it is clear."""
+    ) -> tuple[tuple[Slot, ...], Figure]:
+        """One row for what the engine generates beyond the gateway's requests, if it is clear.
+
+        Where none of those others runs any more, it belongs to requests that ended.
+        """
         whole = number(evidence.counters.rate("generated_tokens"))
         latest, span_s = evidence.counters.latest, self._meter.timeline.span_s()
         if whole is None or latest is None or span_s <= 0:
-            return slots
+            return slots, ended
         rest = whole - self._meter.timeline.total() / span_s
         running = latest.gauges.get("running")
         ours = sum(1 for row in live if in_engine(row, latest.at_s))
-        if not above_noise(rest, whole) or (running is not None and running <= ours):
-            return slots
+        if not above_noise(rest, whole):
+            return slots, ended
+        if running is not None and running <= ours:
+            return slots, Estimated((number(ended) or 0.0) + rest)
         seat = 1 + max((slot.slot for slot in slots), default=-1)
         passes = decode_passes_per_s(evidence.counters)
-        return (*slots, direct_rest(rest, seat=seat, engine_passes=passes))
+        return (*slots, direct_rest(rest, seat=seat, engine_passes=passes)), ended
 
     def _or_unknown(
         self, slots: tuple[Slot, ...], evidence: Evidence

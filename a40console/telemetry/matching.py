@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from a40console.model.request import EngineRow, GatewayRow
 from a40console.telemetry.metering import counts_itself, tokens_at
 
-_OUR_ID = re.compile(r"a40-[0-9a-f]+")
+_OUR_ID = re.compile(r"(a40-[0-9a-f]+)(?:-(\d+))?")
 """Within the engine's id: vLLM makes `chatcmpl-a40-…` of ours, and `cmpl-a40-…-0`."""
 
 _SLACK_S = 1.0
@@ -42,21 +42,21 @@ class Pair:
     def key(self) -> str:
         """Names the request as long as it lives, whichever witness came first."""
         if self.gateway is not None:
-            number = "" if self.engine is None else _choice(self.engine)
-            return f"{self.gateway.request_id}{number}"
+            return self.gateway.request_id + _choice(self.engine)
         return self.engine.engine_id if self.engine is not None else ""
 
 
-def _choice(row: EngineRow) -> str:
+def _choice(row: EngineRow | None) -> str:
     """Which of several completions of one request, after the first."""
-    _, _, rest = (row.external_id or "").rpartition("-")
-    return f"-{rest}" if rest.isdigit() and rest != "0" and len(rest) < 4 else ""
+    found = None if row is None else _OUR_ID.search(row.external_id or "")
+    number = found and found.group(2)
+    return f"-{number}" if number and number != "0" else ""
 
 
 def our_id(external_id: str | None) -> str | None:
     """The gateway's request id within the engine's."""
     found = _OUR_ID.search(external_id or "")
-    return found.group() if found else None
+    return found.group(1) if found else None
 
 
 def pair_by_id(

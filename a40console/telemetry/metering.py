@@ -162,7 +162,7 @@ class Meter:
         per_token = self.characters_per_token
         expected = None if per_token is None else sum(weights.values()) / per_token
         if pool is None:
-            return _split(expected or 0.0, weights)
+            return {} if expected is None else _split(expected, weights)
         ours = [row for row in rows if in_engine(row, at_s)]
         beside = None if running is None else max(0.0, running - len(ours))
         if not weights:

@@ -15,6 +15,7 @@ from a40console.telemetry.timeline import Share
 RECENT_REQUESTS = 20
 
 _NOT_OURS = Missing("not sent through the gateway")
+_NO_RECORD = Missing("sent through the gateway, which has no record of it any more")
 _NO_SESSIONS = Missing("sessions are not followed")
 _NOT_DECODING: Mapping[Phase, Missing] = {
     "held": Missing("held at the gateway"),
@@ -75,10 +76,12 @@ class Seats:
 
 
 def phase_of(pair: Pair, context: Context) -> Phase:
-    """Where the request is; the engine's word counts before the gateway's."""
-    if pair.engine is not None:
-        return pair.engine.phase
+    """Where the request is: by the engine's word, or by what the gateway has seen since."""
     gateway = pair.gateway
+    if pair.engine is not None:
+        seen = gateway is not None and gateway.first_token_at_s is not None
+        # A request with tokens that is queued again was preempted: there the engine knows better.
+        return "decode" if seen and not pair.engine.generated_tokens else pair.engine.phase
     if gateway is None or gateway.sent_at_s is None:
         return "held"
     if gateway.first_token_at_s is not None or context.assigned.get(gateway.request_id):
@@ -91,6 +94,23 @@ def first_token_at_s(pair: Pair) -> float | None:
     if pair.engine is not None and pair.engine.first_token_at_s is not None:
         return pair.engine.first_token_at_s
     return None if pair.gateway is None else pair.gateway.first_token_at_s
+
+
+def is_uncounted(pair: Pair, context: Context) -> bool:
+    """Whether a request streams and nothing tells how many tokens."""
+    gateway = pair.gateway
+    return (
+        pair.engine is None
+        and gateway is not None
+        and not pair.metered
+        and gateway.first_token_at_s is not None
+        and gateway.request_id not in context.assigned
+    )
+
+
+def no_speed(why: Missing) -> Speed:
+    """A request whose speed cannot be told."""
+    return Speed(tokens_per_s=why, window_tokens_per_s=why, passes_per_s=why, tokens_per_pass=why)
 
 
 def speed(
@@ -152,10 +172,10 @@ def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot
     return Slot(
         slot=seat,
         request_id=_request_id(pair),
-        session=_text(gateway, "session", "the client names no session"),
-        agent=_text(gateway, "agent", "the client names no agent"),
-        client=_text(gateway, "client", "the client does not name itself"),
-        model=_text(gateway, "model", "the request names no model"),
+        session=_text(pair, "session", "the client names no session"),
+        agent=_text(pair, "agent", "the client names no agent"),
+        client=_text(pair, "client", "the client does not name itself"),
+        model=_text(pair, "model", "the request names no model"),
         direct=gateway is None,
         phase=phase,
         prompt_tokens=_prompt_tokens(pair, phase),
@@ -209,10 +229,12 @@ def _request_id(pair: Pair) -> str:
     return "" if pair.engine is None else pair.engine.external_id or pair.engine.engine_id
 
 
-def _text(gateway: GatewayRow | None, name: str, reason: str) -> Text:
-    if gateway is None:
-        return _NOT_OURS
-    value: str | None = getattr(gateway, name)
+def _text(pair: Pair, name: str, reason: str) -> Text:
+    """What only the gateway knows."""
+    if pair.gateway is None:
+        ours = pair.engine is not None and our_id(pair.engine.external_id) is not None
+        return _NO_RECORD if ours else _NOT_OURS
+    value: str | None = getattr(pair.gateway, name)
     return Missing(reason) if value is None else value
 
 
@@ -322,7 +344,7 @@ def _recent(engine: EngineRow | None, gateway: GatewayRow | None) -> RecentReque
         ended_at = gateway.ended_at or ended_at
     return RecentRequest(
         request_id=_request_id(pair),
-        session=_text(gateway, "session", "the client names no session"),
+        session=_text(pair, "session", "the client names no session"),
         finish_reason=Missing("the engine does not tell") if reason is None else reason,
         generated_tokens=measured(tokens, "the engine did not tell"),
         tokens_per_s=_finished_speed(tokens or 0, pair),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from a40console.model.engine import EngineKind
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Requests
@@ -57,10 +59,14 @@ def build_view(
 
 
 def _requests(evidence: Evidence) -> Requests:
+    waiting = None
     if evidence.paused and evidence.rows is not None:
-        queued = sum(1 for row in evidence.rows if row.phase == "queued")
-        return requests(evidence.counters, paused_waiting=queued)
-    return requests(evidence.counters)
+        waiting = sum(1 for row in evidence.rows if row.phase == "queued")
+    shown = requests(evidence.counters, paused_waiting=waiting)
+    if evidence.counters is evidence.metrics:
+        return shown
+    others = requests(evidence.metrics)  # the metrics tell what the plugin does not
+    return replace(shown, waiting_by_reason=others.waiting_by_reason, failed=others.failed)
 
 
 def _usage(evidence: Evidence) -> Source | None:

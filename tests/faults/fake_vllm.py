@@ -144,7 +144,7 @@ class Engine:
     def _advance(self, wishes: dict[str, Any], elapsed_s: float) -> None:
         self.rate = float(wishes.get("rate", 40.0))
         self.hit_ratio = float(wishes.get("hit", 0.75))
-        if wishes.get("epoch", 0) != self.epoch:
+        if wishes.get("epoch", self.epoch) != self.epoch:
             self.epoch = wishes["epoch"]
             self.clear()
         pretended = int(wishes.get("running", 0))
@@ -237,7 +237,7 @@ class Exposition:
 
     def _sample(self, name: str, labels: str, value: float) -> str:
         odd = [text for start, text in self._odd.items() if name.startswith(start)]
-        return f"vllm:{name}{{{labels}}} {odd[0] if odd else float(value)!r}"
+        return f"vllm:{name}{{{labels}}} {odd[0] if odd else float(value)}"
 
 
 # --- What it answers --------------------------------------------------------------------------

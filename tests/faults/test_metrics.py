@@ -151,7 +151,9 @@ def test_metrics_that_break_leave_the_last_figures_with_their_age(
 ) -> None:
     with Watch(loaded) as watch:
         loaded.control(**LOAD, metrics=mode)
-        broken = loaded.until(lambda s: source(s, "vllm.metrics")["state"] == "failed")
+        broken = loaded.until(
+            lambda s: source(s, "vllm.metrics")["state"] == "failed" and s["throughput"]["age_s"] > 2
+        )
         loaded.control(**LOAD)
         well = loaded.until(reads_well)
     assert reason in source(broken, "vllm.metrics")["reason"]
@@ -161,7 +163,6 @@ def test_metrics_that_break_leave_the_last_figures_with_their_age(
     for snapshot in watch.snapshots:
         assert steady(snapshot), "the last figures stay, and no gap makes a peak"
     ages = [snapshot["throughput"]["age_s"] for snapshot in watch.snapshots]
-    assert max(ages) > 2, "they show their age"
     assert ages[-1] < 1
 
 

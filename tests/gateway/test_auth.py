@@ -1,4 +1,4 @@
-"""Who may pass, and where the token lies."""
+"""What opens the gateway, and where the token lies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import Headers
 
-from a40console.config import GatewaySettings
 from a40console.errors import RefusedError
-from a40console.gateway.auth import authoriser_for, load_or_make_token, require_token
+from a40console.gateway.auth import load_or_make_token, require_token
 
 
 def mode(path: Path) -> int:
@@ -65,15 +64,3 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 )
 def test_the_token_opens_either_way(headers: dict[str, str], passes: bool) -> None:
     assert require_token("a40-right")(Headers(headers)) is passes
-
-
-def test_only_loopback_goes_without_a_token(tmp_path: Path) -> None:
-    path = tmp_path / "gateway.token"
-    nobody = Headers({})
-    assert authoriser_for(GatewaySettings(), path)(nobody)
-    assert authoriser_for(GatewaySettings(host="localhost"), path)(nobody)
-    assert not path.exists()
-    for settings in (GatewaySettings(host="0.0.0.0"), GatewaySettings(token_required=True)):
-        authorise = authoriser_for(settings, path)
-        assert not authorise(nobody)
-        assert authorise(Headers({"x-api-key": load_or_make_token(path)}))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Receive
 
-from a40console.gateway.answers import Refusal
+from a40console.gateway.refusals import Refusal
 from a40console.gateway.bodies import MIB, Body, BodyLimits, HeldBudget, read_body
 from a40console.gateway.departure import ClientLeftError
 

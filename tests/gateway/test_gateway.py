@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from a40console.gateway.auth import require_token
+from a40console.gateway.bodies import MIB, BodyLimits
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import Endpoint
 from tests.gateway.stub import (
@@ -268,6 +269,36 @@ async def test_unknown_routes_and_methods_in_both_grammars() -> None:
         async with call(served.port, MESSAGES) as answer:
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
             assert (await answer.json())["type"] == "error"
+
+
+async def test_a_body_over_the_limit_is_refused_in_both_grammars() -> None:
+    async with StubEngine(silent) as engine, gateway(engine.upstream) as served:
+        for path, kind in ((CHAT, "request_too_large"), (MESSAGES, "request_too_large")):
+            async with call(served.port, path, b"x" * (32 * MIB + 1)) as answer:
+                assert answer.status == 413
+                error = (await answer.json())["error"]
+            assert error["type"] == kind
+            assert "32 MiB" in error["message"]
+        counts = served.meter.counts()
+    assert (engine.requests, counts.failed, counts.held_bytes) == ([], 2, 0)
+
+
+async def test_a_full_gateway_says_when_to_come_back() -> None:
+    limits = BodyLimits(request_bytes=100, held_bytes=100, wait_s=0.1)
+    async with (
+        StubEngine(saying(b"{}")) as engine,
+        gateway(engine.upstream, limits=limits) as served,
+    ):
+        _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: 99\r\n\r\n{")
+        await until(lambda: served.meter.counts().held_bytes == 99)
+        async with call(served.port, MESSAGES, b"{}") as answer:
+            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+            assert (await answer.json())["error"]["type"] == "overloaded_error"
+        writer.close()
+        await until(lambda: served.meter.counts().held_bytes == 0)
+        async with call(served.port, MESSAGES, b"{}") as answer:
+            assert answer.status == 200
 
 
 async def test_without_an_engine_it_says_what_the_engine_is_doing() -> None:

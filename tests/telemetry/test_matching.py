@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.telemetry.matching import (
+    Pair,
     match_by_order,
     our_id,
     pair_by_id,
@@ -17,8 +18,19 @@ from tests.telemetry.makers import engine_row, gateway_row
 def test_our_id_within_the_engines() -> None:
     assert our_id("chatcmpl-a40-0f3e") == "a40-0f3e"
     assert our_id("cmpl-a40-0f3e-0") == "a40-0f3e"
+    assert our_id("cmpl-a40-1234-1") == "a40-1234"
     assert our_id("chatcmpl-9a4e6df8") is None
     assert our_id(None) is None
+
+
+def test_several_completions_of_one_request_are_told_apart() -> None:
+    gateway = gateway_row("a40-1234")
+    for external_id, key in (
+        ("chatcmpl-a40-1234", "a40-1234"),
+        ("cmpl-a40-1234-0", "a40-1234"),
+        ("cmpl-a40-1234-1", "a40-1234-1"),
+    ):
+        assert Pair(engine_row("r", external_id=external_id), gateway).key == key
 
 
 def test_order_decides_among_equals() -> None:

@@ -11,6 +11,7 @@ from a40console.model.engine import Endpoint
 from a40console.model.figures import Missing, number
 from a40console.model.snapshot import Slot
 from a40console.telemetry.fetch import EngineHttp
+from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.view import EngineView
 from a40console.telemetry.vllm_plugin import PluginSource
 from tests.telemetry.engines import Events, Request, SimulatedEngine, poll, sampler_of
@@ -193,6 +194,20 @@ async def test_engine_rows_are_joined_to_the_gateways_by_the_id_we_sent() -> Non
     assert chat.prefill_ratio == Missing("not in prefill")
 
 
+async def test_a_token_that_the_gateway_saw_after_the_reading_ends_the_prefill() -> None:
+    engine = engine_of(Request("r", 0.0, 1.05, 50.0, 5000, "chatcmpl-a40-0a"))
+    sampler = sampler_of(engine, plugin=True)
+    for second in (0.5, 1.0):
+        engine.clock.now_s = 1000.0 + second
+        await poll(sampler)
+    engine.clock.now_s = 1001.2
+    row = gateway_row("a40-0a", received_at_s=1000.0, first_token_at_s=1001.1)
+    slot = slots_of(sampler.view([row], ()))["a40-0a"]
+    assert slot.phase == "decode"
+    assert slot.tokens_per_s == Missing("just began")
+    assert slot.window_tokens_per_s == 0
+
+
 async def test_a_request_keeps_its_seat_while_it_lives() -> None:
     engine = engine_of(
         Request("a", 0.0, 0.1, 50.0, 60),
@@ -224,7 +239,7 @@ async def test_finished_requests_move_to_recent_newest_first_and_at_most_twenty(
         gateway_row(
             f"a40-{number:02x}",
             ended_at_s=1000.4 + 0.2 * number,
-            ended_at=f"2023-11-14T22:30:{number:02d}.000Z",
+            ended_at=iso_utc(engine.unix_apart_s + 1000.4 + 0.2 * number),
             received_at_s=1000.0 + 0.2 * number,
             first_token_at_s=1000.1 + 0.2 * number,
             generated_tokens=11,
@@ -243,9 +258,9 @@ async def test_finished_requests_move_to_recent_newest_first_and_at_most_twenty(
     assert (ours.finish_reason, ours.generated_tokens, ours.session) == ("tool_use", 11, "7f3a")
     assert ours.ttft_s == pytest.approx(0.1)
     assert number(ours.tokens_per_s) == pytest.approx(100)
-    direct = [request for request in recent if request.request_id == "chatcmpl-a40-1d"]
     assert len({request.request_id for request in recent}) == 20
-    assert all(request.session == Missing("not sent through the gateway") for request in direct)
+    (lost,) = (request for request in recent if request.request_id == "chatcmpl-a40-1d")
+    assert lost.session == Missing("sent through the gateway, which has no record of it any more")
 
 
 async def test_a_request_that_ended_at_the_gateway_is_no_slot_any_more() -> None:

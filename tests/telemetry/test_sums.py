@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,6 +184,53 @@ def test_what_no_gateway_row_explains_is_one_direct_row() -> None:
         assert slots_sum(view) == pytest.approx(
             number(view.throughput.generation_tokens_per_s), rel=0.001
         )
+
+    asyncio.run(run())
+
+
+def test_without_a_counter_exact_rows_keep_their_speed_and_the_others_say_why() -> None:
+    async def run() -> None:
+        clock = Clock()
+        simulated = [
+            Request("exact", 0.0, 0.5, 60.0, 100_000),
+            Request("rough", 0.0, 0.5, 20.0, 100_000),
+        ]
+        engine = SimulatedEngine(clock, simulated, born_s=clock.now_s)
+        engine.overrides["/metrics"] = httpx.Response(500)
+        gateway = GatewayOf(engine, exact={"exact"}, streamed={"rough"})
+        sampler = sampler_of(engine)
+        for _ in range(8):
+            clock.now_s += 1.0
+            await poll(sampler)
+            view = sampler.view(gateway.rows(ended=False), ())
+        exact, rough = slots_of(view)
+        assert number(exact.tokens_per_s) == pytest.approx(60, rel=0.02)
+        assert isinstance(exact.passes_per_s, Missing)
+        assert isinstance(rough.tokens_per_s, Missing)
+        assert "cannot be read" in rough.tokens_per_s.reason
+        assert rough.window_tokens_per_s == rough.tokens_per_s
+        assert isinstance(rough.generated_tokens, Missing)
+
+    asyncio.run(run())
+
+
+def test_what_ended_beside_the_gateway_belongs_to_no_slot() -> None:
+    async def run() -> None:
+        clock = Clock()
+        engine = SimulatedEngine(
+            clock,
+            [Request("ours", 0.0, 0.5, 60.0, 100_000), Request("theirs", 0.0, 0.5, 60.0, 400)],
+            born_s=clock.now_s,
+        )
+        gateway = GatewayOf(engine, exact={"ours"}, streamed=set())
+        sampler = sampler_of(engine)
+        for _ in range(9):
+            clock.now_s += 1.0
+            await poll(sampler)
+            view = sampler.view(gateway.rows(ended=False), ())
+        assert [slot.direct for slot in slots_of(view)] == [False]
+        whole = slots_sum(view) + (number(view.ended_tokens_per_s) or 0.0)
+        assert whole == pytest.approx(number(view.throughput.generation_tokens_per_s), rel=0.01)
 
     asyncio.run(run())
 

@@ -72,7 +72,7 @@ class TerminalSession:
             os.waitpid(self.pid, 0)
         if self.fd >= 0:
             os.close(self.fd)
-        self._service.terminate()
+        self._service.kill()
         self._service.wait()
         shutil.rmtree(self.home, ignore_errors=True)
         shutil.rmtree(self.paths.runtime, ignore_errors=True)
