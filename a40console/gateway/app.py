@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from a40console.gateway.allocator import return_freed_memory
-from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.auth import Authoriser, RequireAuthorisation
 from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.meter import Meter
+from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.relay import MeteredRoute, Passthrough, PlainRoute
 from a40console.gateway.upstream import (
     EngineSessions,

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from starlette.types import Receive
 
-from a40console.gateway.refusals import Refusal
 from a40console.gateway.departure import ClientLeftError
+from a40console.gateway.refusals import Refusal
 from a40console.gateway.toplevel import Members, MemberScanner
 
 MIB = 1024 * 1024

@@ -12,13 +12,13 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.answer import AnswerReader, EventStream, tokens
-from a40console.gateway.refusals import Grammar, Refusal, grammar_of, refuse, stream_end
 from a40console.gateway.anthropic.stream import MessagesReader
 from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, read_body
 from a40console.gateway.clients import client_of, shown
 from a40console.gateway.departure import ClientLeftError, unless_left
 from a40console.gateway.meter import Meter, Outcome, Passage, Route
 from a40console.gateway.openai import OpenAIReader, additions_for
+from a40console.gateway.refusals import Grammar, Refusal, grammar_of, refuse, stream_end
 from a40console.gateway.upstream import (
     EngineSessions,
     Upstream,

@@ -84,7 +84,9 @@ class Profile:
     arguments: tuple[str, ...] = ()
     """Passed to the engine as they are, last."""
 
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
+    """May hold keys, so it stays out of logs."""
+
     usd_per_hour: Decimal | None = None
     start_timeout_s: float = 900.0
     stall_after_s: float = 120.0

@@ -97,7 +97,7 @@ def _draft(parts: Parts) -> Snapshot:
             view.speculation if view else absent.speculation(why), parts.profile
         ),
         kv_cache=view.kv_cache if view else absent.kv_cache(why),
-        gpus=parts.gpus,
+        gpus=_with_bandwidth(parts.gpus, view),
         host=parts.host,
         cost=cost(
             Spending(
@@ -120,6 +120,15 @@ def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
         return block
     aborted = block.aborted if number(block.aborted) is not None else counts.aborted
     return replace(block, aborted=aborted, failed=counts.failed)
+
+
+def _with_bandwidth(
+    gpus: tuple[Gpu, ...] | Missing, view: EngineView | None
+) -> tuple[Gpu, ...] | Missing:
+    """The GPUs with what the engine estimates that each reads; NVML counts no such thing."""
+    if isinstance(gpus, Missing) or view is None:
+        return gpus
+    return tuple(replace(gpu, read_bytes_per_s=view.read_bytes_per_s) for gpu in gpus)
 
 
 def speculation_block(block: SpeculationInfo, profile: Profile | None) -> SpeculationInfo:

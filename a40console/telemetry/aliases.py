@@ -62,6 +62,7 @@ COUNTERS: Mapping[CounterName, tuple[Series, ...]] = {
     "accepted_tokens": _counter(
         "vllm:spec_decode_num_accepted_tokens", "llamacpp:spec_decode_num_accepted_tokens"
     ),
+    "read_bytes": _counter("vllm:estimated_read_bytes_per_gpu"),
 }
 
 GAUGES: Mapping[GaugeName, tuple[Series, ...]] = {

@@ -89,6 +89,17 @@ def throughput(source: Source) -> Throughput:
     )
 
 
+def read_bytes_per_s(source: Source) -> Figure:
+    """Memory read by each GPU a second: vLLM's own model of it, so always an estimate.
+
+    The counter is exposed always, and stays 0 unless vLLM was asked to model.
+    """
+    if number(source.counter("read_bytes")) == 0:
+        return Missing("vLLM estimates it with --enable-mfu-metrics only")
+    rate = number(source.rate("read_bytes"))
+    return Missing("the engine does not estimate it") if rate is None else Estimated(rate)
+
+
 def decode_passes_per_s(source: Source, window_s: float = RATE_WINDOW_S) -> Figure:
     """Engine steps a second; those that only prefill are left out where the source tells them."""
     passes = source.rate("passes", window_s)

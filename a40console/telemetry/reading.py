@@ -27,6 +27,7 @@ CounterName = Literal[
     "drafts",
     "draft_tokens",
     "accepted_tokens",
+    "read_bytes",
 ]
 """What only grows while an engine lives; see `aliases` for the series behind each."""
 

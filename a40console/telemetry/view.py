@@ -60,6 +60,9 @@ class EngineView:
     ended_tokens_per_s: Figure
     """What requests that ended within the window emitted: with the slots' it is the rate."""
 
+    read_bytes_per_s: Figure
+    """By each GPU, as the engine estimates it."""
+
     counters_reset_s: Figure
     """Seconds since the counters were last seen to begin again."""
 

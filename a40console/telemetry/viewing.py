@@ -7,7 +7,15 @@ from dataclasses import replace
 from a40console.model.engine import EngineKind
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Requests
-from a40console.telemetry.blocks import Load, Source, kv_cache, prefix_cache, requests, throughput
+from a40console.telemetry.blocks import (
+    Load,
+    Source,
+    kv_cache,
+    prefix_cache,
+    read_bytes_per_s,
+    requests,
+    throughput,
+)
 from a40console.telemetry.feeds import Evidence, LlamaFeed, VllmFeed
 from a40console.telemetry.joining import Joined
 from a40console.telemetry.latency import FirstTokens, latency
@@ -51,6 +59,7 @@ def build_view(
         progress=_progress(waiting, feed, now_s),
         generated_tokens=evidence.counters.counter("generated_tokens"),
         ended_tokens_per_s=joined.ended_tokens_per_s,
+        read_bytes_per_s=read_bytes_per_s(metrics),
         counters_reset_s=Missing("never seen")
         if feed.restarted_at_s is None
         else now_s - feed.restarted_at_s,

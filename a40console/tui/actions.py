@@ -87,10 +87,6 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
     return lines
 
 
-async def _switch_view(app: ConsoleApp, command: Command) -> None:
-    await app.switch_mode(command.id.removeprefix("view."))
-
-
 async def _test_request(app: ConsoleApp, command: Command) -> None:
     app.say(command.title, "Sent; waiting for the answer.")
     result = await _finished(app, command, {})
@@ -125,9 +121,6 @@ async def _leave(app: ConsoleApp, command: Command) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "view.overview": _switch_view,
-    "view.engine": _switch_view,
-    "view.logs": _switch_view,
     "request.test": _test_request,
     "client.env": _environment,
     "events.read": _events,

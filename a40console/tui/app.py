@@ -218,6 +218,10 @@ class ConsoleApp(App[None]):
 
     def action_command(self, command_id: str) -> None:
         """Perform a command of the table, whether by key, button, click or palette."""
+        noun, _, verb = command_id.partition(".")
+        if noun == "view":
+            self.switch_mode(verb)
+            return
         self.run_worker(perform(self, BY_ID[command_id]), group="commands", exit_on_error=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

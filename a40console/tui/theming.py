@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
+
+from a40console.tui.ink import Role
 
 FALLBACK = "textual-dark"
 """Textual's own theme, for the day when not even ours can be read."""
@@ -66,6 +70,30 @@ def load_themes(folders: Iterable[Path]) -> ThemeSet:
             else:
                 found.themes[theme.name] = theme
     return found
+
+
+_BOLD = frozenset({Role.STRONG, Role.TITLE, Role.KEY, Role.BAD})
+
+
+def ink_styles(variables: Mapping[str, str]) -> Mapping[Role, Style]:
+    """How each role looks in the theme with these variables.
+
+    Own resolution rather than component classes: those are matched against the whole style sheet
+    for every role of every widget, which was three quarters of a screen switch.
+    """
+    return _styles(tuple(variables[_variable(role)] for role in Role))
+
+
+@lru_cache(8)
+def _styles(colours: tuple[str, ...]) -> Mapping[Role, Style]:
+    return {
+        role: Style(color=Color.parse(colour).rich_color, bold=role in _BOLD or None)
+        for role, colour in zip(Role, colours, strict=True)
+    }
+
+
+def _variable(role: Role) -> str:
+    return "foreground" if role is Role.TEXT else f"ink-{role}"
 
 
 def ink_defaults(theme: Theme) -> dict[str, str]:

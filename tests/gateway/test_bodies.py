@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Receive
 
-from a40console.gateway.refusals import Refusal
 from a40console.gateway.bodies import MIB, Body, BodyLimits, HeldBudget, read_body
 from a40console.gateway.departure import ClientLeftError
+from a40console.gateway.refusals import Refusal
 
 SMALL = BodyLimits(request_bytes=1000, held_bytes=2000, wait_s=0.05, idle_s=0.05)
 

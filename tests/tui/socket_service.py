@@ -89,7 +89,13 @@ def main() -> None:
     """Serve until terminated."""
     socket, scenario = Path(sys.argv[1]), sys.argv[2]
     socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    uvicorn.run(build(scenario), uds=str(socket), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    uvicorn.run(
+        build(scenario),
+        uds=str(socket),
+        log_level="warning",
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
 
 
 if __name__ == "__main__":

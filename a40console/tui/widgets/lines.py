@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -13,6 +12,7 @@ from textual.widget import Widget
 
 from a40console.tui.ink import Line, Role, Span, faded, width_of
 from a40console.tui.reading import Reading
+from a40console.tui.theming import ink_styles
 
 Draw = Callable[[Reading, Size], Sequence[Line]]
 """A panel's content for a reading and the room it has."""
@@ -28,7 +28,6 @@ class Lines(Widget):
     three quarters of the CPU budget of a live screen.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{role}" for role in Role}
     ALLOW_SELECT = False
 
     def __init__(self, *, dom_id: str | None = None) -> None:
@@ -96,9 +95,7 @@ class Lines(Widget):
     def _style(self, span: Span) -> Style:
         style = self._styles.get(span.role)
         if style is None:
-            style = self.rich_style + self.get_component_rich_style(
-                f"ink--{span.role}", partial=True
-            )
+            style = self.rich_style + ink_styles(self.app.theme_variables)[span.role]
             self._styles[span.role] = style
         return style + Style(meta={"@click": span.action}) if span.action else style
 

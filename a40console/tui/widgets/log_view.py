@@ -17,6 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from a40console.tui.ink import Role, clean
+from a40console.tui.theming import ink_styles
 
 MAX_LINES = 5000
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]")
@@ -33,7 +34,6 @@ def plain(text: str) -> str:
 class LogView(ScrollView, can_focus=True):
     """Lines of output, painted by the line API; the oldest are dropped beyond the limit."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{role}" for role in Role} | {"log--match"}
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),
@@ -58,7 +58,7 @@ class LogView(ScrollView, can_focus=True):
         self._partial = ""
         self._dropped = 0
         self._widest = 0
-        self._styles_by_role: dict[str, Style] = {}
+        self._styles: dict[Role, Style] = {}
 
     @property
     def line_count(self) -> int:
@@ -175,7 +175,7 @@ class LogView(ScrollView, can_focus=True):
         style = self._style(self._role(text))
         if not self.needle:
             return [Segment(text, style)]
-        match_style = self._style("match") + Style(underline=current, bold=current)
+        match_style = self._style(Role.KEY) + Style(reverse=True, underline=current)
         folded = text.casefold()
         if len(folded) != len(text):  # case folding moved the places: mark the whole line
             return [Segment(text, match_style if self.needle in folded else style)]
@@ -188,22 +188,19 @@ class LogView(ScrollView, can_focus=True):
         return [*segments, Segment(text[place:], style)]
 
     @staticmethod
-    def _role(text: str) -> str:
+    def _role(text: str) -> Role:
         if _BAD.search(text):
             return Role.BAD
         if _WARN.search(text):
             return Role.WARN
         return Role.MUTED if text.startswith("──") else Role.TEXT
 
-    def _style(self, role: str) -> Style:
-        if role not in self._styles_by_role:
-            name = "log--match" if role == "match" else f"ink--{role}"
-            self._styles_by_role[role] = self.rich_style + self.get_component_rich_style(
-                name, partial=True
-            )
-        return self._styles_by_role[role]
+    def _style(self, role: Role) -> Style:
+        if role not in self._styles:
+            self._styles[role] = self.rich_style + ink_styles(self.app.theme_variables)[role]
+        return self._styles[role]
 
     def notify_style_update(self) -> None:
         """Forget the colours of another theme."""
         super().notify_style_update()
-        self._styles_by_role.clear()
+        self._styles.clear()
