@@ -8,8 +8,10 @@ import sys
 
 from a40console.commands.invocation import Invocation
 from a40console.commands.running import ensure_service
+from a40console.config import Settings
 from a40console.errors import UsageError
 from a40console.model.engine import EngineState
+from a40console.paths import Paths
 
 
 def open_console(invocation: Invocation) -> int:
@@ -28,7 +30,7 @@ def open_console(invocation: Invocation) -> int:
             remedy="For scripts there are: a40console status, watch, ask. All of them: --help",
         )
     settings = invocation.settings()
-    asyncio.run(_ensure(invocation))
+    asyncio.run(_ensure(invocation.paths, settings))
     # Before Textual is imported: it reads its environment once.
     system = invocation.color_system(is_terminal=True)
     if system is None:
@@ -40,12 +42,15 @@ def open_console(invocation: Invocation) -> int:
     return run_console(invocation.paths, settings, mouse=invocation.mouse)
 
 
-async def _ensure(invocation: Invocation) -> None:
+async def _ensure(paths: Paths, settings: Settings) -> None:
     """A service, and on a machine without a GPU an engine: whoever opens us wants to see one.
 
-    With a GPU the service refuses to guess, and the console offers the profiles.
+    What the settings name or what ran before, the service starts by itself. With a GPU it refuses
+    to guess, and the console offers the profiles.
     """
-    async with await ensure_service(invocation.paths) as client:
+    async with await ensure_service(paths) as client:
+        if settings.profile is not None or paths.desired.exists():
+            return
         snapshot = await client.snapshot()
         if snapshot.engine.state is EngineState.ABSENT:
             await client.start("engine.start")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from a40console.engines.ports import socket_is_stale
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError, UsageError
@@ -129,6 +130,7 @@ class EngineOperator:
             report = await self._process.clean()
             if report.left:
                 raise self._left_behind(report.describe())
+            _remove_stale_socket(self.status)
             self._record("engine.cleaned", report.describe())
             self._process = None
             self._publish(replace(self.status, state=EngineState.STOPPED, survivors=(), left=""))
@@ -310,6 +312,7 @@ class EngineOperator:
                 self._record(ending.kind, ending.text, "error", ending.evidence)
             if ending.final:
                 self._process = None
+                _remove_stale_socket(ending.status)
                 await self._start_again(ending)
 
     async def _start_again(self, ending: Ending) -> None:
@@ -350,6 +353,14 @@ class EngineOperator:
     def _publish(self, status: EngineStatus) -> None:
         self.status = status
         self.on_change(status)
+
+
+def _remove_stale_socket(status: EngineStatus) -> None:
+    """An engine that ends by itself leaves its socket file behind."""
+    if status.run is not None and status.run.socket_path is not None:
+        path = Path(status.run.socket_path)
+        if socket_is_stale(path):
+            path.unlink(missing_ok=True)
 
 
 def with_speculation(profile: Profile, mode: str) -> Profile:

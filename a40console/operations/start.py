@@ -12,7 +12,7 @@ from a40console.engines.capability import check
 from a40console.engines.effective import differences
 from a40console.engines.logs import LogReader, last_lines
 from a40console.engines.ports import PortHolder, describe
-from a40console.engines.process import EngineProcess, ProcessState
+from a40console.engines.process import EngineProcess
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
 from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
@@ -195,8 +195,7 @@ class EngineStarter:
     async def _ended(self, progress: _Progress, publish: Publish) -> NotServingError:
         """What to tell about an engine that ended before it served."""
         process, run = progress.process, progress.run
-        if process.state() is not ProcessState.ENDED:
-            await process.stop(socket_path=_socket(run))
+        await process.stop(socket_path=_socket(run))  # whatever is left of it, and its socket
         why = explain(process, progress.status, self._clock())
         publish(
             replace(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from a40console.advisor.advice import FindingClock, advise
 from a40console.advisor.evidence import Evidence
+from a40console.advisor.readings import fresh
 from a40console.gateway.meter import RequestCounts
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
@@ -66,8 +67,11 @@ def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
     """The snapshot of this moment, with the advisor's verdicts on it."""
     draft = _draft(parts)
     limit, findings = advise(draft, parts.evidence, clock)
-    engine = draft.engine
-    if engine.state is EngineState.SERVING and any(f.code == HUNG_CODE for f in findings):
+    engine, speed = draft.engine, draft.throughput
+    # An engine whose /health says no hangs only where no token shows the contrary.
+    flows = fresh(speed.age_s, speed.generation_tokens_per_s)
+    named = any(finding.code == HUNG_CODE for finding in findings)
+    if engine.state is EngineState.SERVING and named and not flows:
         engine = replace(engine, state=EngineState.HUNG)
     return replace(draft, engine=engine, limit=limit, findings=findings)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -12,6 +14,11 @@ ENGINES = ("vllm:", "llamacpp:")
 
 Samples = Mapping[str, list[Sample]]
 """Samples by metric name, suffixes included."""
+
+_PLAIN = re.compile(r"([^\s#]+) ([0-9.eE+-]+|NaN|[+-]?Inf)")
+"""A sample without timestamp, exemplar or blank in its labels, as nearly all are."""
+
+_KEPT_SERIES = 4096
 
 
 class ExpositionError(ValueError):
@@ -49,13 +56,34 @@ def parse_exposition(
         raise ExpositionError(f"none of the engine's metrics among {exposed} samples")
     samples: dict[str, list[Sample]] = {}
     try:
-        for family in text_string_to_metric_families("\n".join([*lines, ""])):
-            for sample in family.samples:
-                samples.setdefault(sample.name, []).append(sample)
+        for sample in _read(lines):
+            samples.setdefault(sample.name, []).append(sample)
     except (ValueError, IndexError, KeyError) as error:
         raise ExpositionError(f"the metrics text cannot be read: {error}") from error
     _reject_open_histograms(samples)
     return samples
+
+
+def _read(lines: list[str]) -> Iterator[Sample]:
+    """The samples of lines; what is no number raises a ValueError."""
+    for line in lines:
+        if plain := _PLAIN.fullmatch(line):
+            name, labels = _series(plain[1])
+            yield Sample(name, labels, float(plain[2]))
+        else:
+            yield from _parse(line)
+
+
+@lru_cache(maxsize=_KEPT_SERIES)
+def _series(text: str) -> tuple[str, dict[str, str]]:
+    """Name and labels: each scrape brings the same ones again, and the parser is slow."""
+    (sample,) = _parse(f"{text} 0")
+    return sample.name, sample.labels
+
+
+def _parse(line: str) -> Iterator[Sample]:
+    for family in text_string_to_metric_families(f"{line}\n"):
+        yield from family.samples
 
 
 def _reject_foreign(text: str, content_type: str) -> None:

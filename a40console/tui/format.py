@@ -36,20 +36,20 @@ def known(text: Text, unknown: str = DASH) -> str:
 
 def count(value: float) -> str:
     """A whole number with thousands separated; what is not quite nothing stays visible."""
-    return "<1" if 0 < value < 0.5 else f"{value:,.0f}"
+    return "<1" if 0 < value <= 0.5 else f"{value:,.0f}"
 
 
 def short_count(value: float) -> str:
     """A whole number in at most four characters: `31k`, `1.2M`."""
     if value < 999.5:
         return count(value)
-    for unit in "kMG":
+    for unit in "kMGT":
         value /= 1000
         if value < 9.95:
             return f"{value:.1f}{unit}"
         if value < 999.5:
             return f"{value:.0f}{unit}"
-    return f"{value / 1000:.0f}T"
+    return f"{value:.0f}T"
 
 
 def rate(value: float) -> str:
@@ -72,7 +72,7 @@ def tenths(value: float) -> str:
 
 def percent(ratio: float) -> str:
     """A ratio of 0 to 1 in per cent; only nothing is 0 % and only the whole is 100 %."""
-    if 0 < ratio < 0.005:
+    if 0 < ratio <= 0.005:
         return "<1 %"
     if 0.995 <= ratio < 1:
         return ">99 %"
@@ -110,7 +110,7 @@ def window(seconds: float) -> str:
 
 def latency(seconds: float) -> str:
     """A latency with its unit: `44 ms`, `0.31 s`, `12.3 s`."""
-    if 0 < seconds < 0.0005:
+    if 0 < seconds <= 0.0005:
         return "<1 ms"
     if seconds < 0.0995:
         return f"{seconds * 1000:.0f} ms"

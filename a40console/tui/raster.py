@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 BARS = "▁▂▃▄▅▆▇█"
-_FULL = "█"
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille cell, by dot row and dot column."""
 
 _BRAILLE = 0x2800
+_FLAT = 0.001
+"""Below this all is as good as nothing, and the scale is that of an empty chart."""
 
 
 def buckets(
@@ -59,7 +60,7 @@ def gauge(ratio: float, width: int) -> str:
 
 def scale(highest: float) -> tuple[float, float]:
     """A round top not below the highest value and the step of its ticks, two to four of them."""
-    if highest <= 0:
+    if highest < _FLAT:
         return 2.0, 1.0
     magnitude = 10 ** math.floor(math.log10(highest))
     for factor in (0.2, 0.5, 1, 2, 5):

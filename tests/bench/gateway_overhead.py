@@ -42,6 +42,8 @@ from a40console.model.engine import Endpoint
 
 PREFILL_S = 0.02
 TOKENS = 150
+ROUNDS = 20
+SPREAD_S = 2.0
 BLAST_STREAMS = 8
 BLAST_CHUNKS = 5000
 BLAST_BATCH = 20
@@ -182,19 +184,21 @@ def run_gateway(path: str, port: int, plugin: bool) -> None:
 
 @dataclass
 class Load:
-    """What the clients saw."""
+    """What the clients saw while it counted."""
 
+    counts: bool = True
     tokens: int = 0
     ttft_s: list[float] = field(default_factory=list)
-    began: float = 0.0
-    ended: float = 0.0
+    took_s: float = 0.0
 
     @property
     def tokens_per_s(self) -> float:
-        return self.tokens / (self.ended - self.began)
+        return self.tokens / self.took_s
 
 
 class Client(asyncio.Protocol):
+    """One streaming request; counts chunks, parses nothing."""
+
     def __init__(self, load: Load, kind: str, tokens: int) -> None:
         self.load = load
         body = {"model": "m", "stream": True, "messages": [], "user": kind, "max_tokens": tokens}
@@ -207,15 +211,17 @@ class Client(asyncio.Protocol):
         self.first = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.began = time.perf_counter()
+        self.began_s = time.perf_counter()
         cast("asyncio.Transport", transport).write(self.request)
 
     def data_received(self, data: bytes) -> None:
         tokens = data.count(MARK)
-        self.load.tokens += tokens
+        if self.load.counts:
+            self.load.tokens += tokens
         if tokens and self.first:
             self.first = False
-            self.load.ttft_s.append(time.perf_counter() - self.began)
+            if self.load.counts:
+                self.load.ttft_s.append(time.perf_counter() - self.began_s)
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.done.done():
@@ -224,37 +230,45 @@ class Client(asyncio.Protocol):
 
 async def stream(port: int, load: Load, kind: str, tokens: int) -> None:
     loop = asyncio.get_running_loop()
-    _, client = await loop.create_connection(lambda: Client(load, kind, tokens), "127.0.0.1", port)
-    await client.done
+    transport, client = await loop.create_connection(
+        lambda: Client(load, kind, tokens), "127.0.0.1", port
+    )
+    try:
+        await client.done
+    finally:
+        transport.close()
 
 
 async def closed_loop(port: int, streams: int, seconds: float) -> Load:
     """So many clients, each starting its next request when the last one is complete."""
-    load = Load()
+    load = Load(counts=False)
 
     async def client(number: int) -> None:
-        await asyncio.sleep(number * 0.037)
-        while time.perf_counter() < load.began + seconds:
+        await asyncio.sleep(number * SPREAD_S / streams)
+        while True:
             await stream(port, load, "paced", TOKENS)
 
-    load.began = time.perf_counter()
-    await asyncio.gather(*(client(number) for number in range(streams)))
-    load.ended = time.perf_counter()
+    clients = [asyncio.create_task(client(number)) for number in range(streams)]
+    await asyncio.sleep(SPREAD_S)
+    load.counts, began = True, time.perf_counter()
+    await asyncio.sleep(seconds)
+    load.counts, load.took_s = False, time.perf_counter() - began
+    for task in clients:
+        task.cancel()
+    await asyncio.gather(*clients, return_exceptions=True)
     return load
 
 
-async def bursts(port: int, streams: int, rounds: int = 12) -> Load:
+async def burst(port: int, load: Load, streams: int) -> None:
     """So many clients that all start at the same instant."""
-    load = Load()
-    for _ in range(rounds):
-        await asyncio.gather(*(stream(port, load, "paced", 20) for _ in range(streams)))
-    return load
+    await asyncio.gather(*(stream(port, load, "paced", 10) for _ in range(streams)))
 
 
 async def blast(port: int) -> Load:
-    load = Load(began=time.perf_counter())
+    """A few streams as fast as they come."""
+    load, began = Load(), time.perf_counter()
     await asyncio.gather(*(stream(port, load, "blast", BLAST_CHUNKS) for _ in range(BLAST_STREAMS)))
-    load.ended = time.perf_counter()
+    load.took_s = time.perf_counter() - began
     return load
 
 
@@ -292,31 +306,35 @@ def median_ms(load: Load) -> float:
 
 
 async def compare(direct: int, gateway: int, child: psutil.Process, seconds: float) -> None:
-    await bursts(gateway, 8, 2)
+    await burst(gateway, Load(), 8)
     for streams in (8, 32):
-        straight, through = await bursts(direct, streams), await bursts(gateway, streams)
+        straight, through = Load(), Load()
+        for _ in range(ROUNDS):
+            await burst(direct, straight, streams)
+            await burst(gateway, through, streams)
         added_ms = median_ms(through) - median_ms(straight)
         print(
-            f"  TTFT, {streams:2} streams starting at once: added p50 {added_ms:5.2f} ms "
+            f"  {streams:2} streams starting at once: added TTFT p50 {added_ms:5.2f} ms "
             f"({median_ms(straight):.1f} direct)"
         )
     for streams in (8, 32):
         straight = await closed_loop(direct, streams, seconds)
-        before_s = cpu_s(child)
+        used_s = cpu_s(child)
         through = await closed_loop(gateway, streams, seconds)
-        used_us = (cpu_s(child) - before_s) * 1e6 / through.tokens
+        used_us = (cpu_s(child) - used_s) * 1e6 / (through.tokens * (1 + SPREAD_S / seconds))
         added_ms = median_ms(through) - median_ms(straight)
         ratio = through.tokens_per_s / straight.tokens_per_s
         print(
-            f"  {streams:2} streams in a closed loop: {straight.tokens_per_s:6.0f} tok/s direct, "
-            f"ratio {ratio:.4f}, added TTFT p50 {added_ms:5.2f} ms, CPU {used_us:5.1f} µs a chunk"
+            f"  {streams:2} streams, one request after the other: {straight.tokens_per_s:5.0f} tok/s "
+            f"direct, ratio {ratio:.4f}, added TTFT p50 {added_ms:5.2f} ms, "
+            f"CPU {used_us:5.1f} µs a chunk"
         )
-    before_s = cpu_s(child)
+    used_s = cpu_s(child)
     load = await blast(gateway)
-    used_s = cpu_s(child) - before_s
+    used_s = cpu_s(child) - used_s
     print(
         f"  ceiling: {load.tokens / used_s:6.0f} chunks/s a core, "
-        f"{load.tokens_per_s:6.0f}/s here (CPU {used_s / (load.ended - load.began):.0%})"
+        f"{load.tokens_per_s:6.0f}/s here (CPU {used_s / load.took_s:.0%})"
     )
 
 

@@ -184,21 +184,25 @@ class Watch:
         self.snapshots: list[Snapshot] = []
 
     def __enter__(self) -> Watch:
+        self._output = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
             self._console.command("watch", "--json"),
             env=self._console.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
         )
         return self
 
     def __exit__(self, *error: object) -> None:
         self._process.send_signal(signal.SIGINT)
-        stdout, stderr = self._process.communicate(timeout=20)
-        assert "Traceback" not in stderr, stderr
-        self.snapshots = [json.loads(line) for line in stdout.splitlines() if line.endswith("}")]
+        self._process.wait(20)
+        with self._output as output:
+            output.seek(0)
+            text = output.read()
+        assert "Traceback" not in text
+        self.snapshots = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+        assert self.snapshots, text
         for snapshot in self.snapshots:
             SCHEMA.validate(snapshot)
 

@@ -38,7 +38,7 @@ def rate(snapshot: Snapshot) -> float | None:
 
 
 def reads_well(snapshot: Snapshot) -> bool:
-    full = snapshot["throughput"]["window_s"] >= 4.5
+    full = snapshot["throughput"]["window_s"] >= 2
     return full and source(snapshot, "vllm.metrics")["state"] == "ok" and steady(snapshot)
 
 
@@ -152,7 +152,9 @@ def test_metrics_that_break_leave_the_last_figures_with_their_age(
     with Watch(loaded) as watch:
         loaded.control(**LOAD, metrics=mode)
         broken = loaded.until(
-            lambda s: source(s, "vllm.metrics")["state"] == "failed" and s["throughput"]["age_s"] > 2
+            lambda s: (
+                source(s, "vllm.metrics")["state"] == "failed" and s["throughput"]["age_s"] > 2
+            )
         )
         loaded.control(**LOAD)
         well = loaded.until(reads_well)
@@ -187,7 +189,7 @@ def test_one_cut_answer_costs_one_answer(loaded: FaultConsole) -> None:
 def test_old_and_new_names_say_the_same_once(loaded: FaultConsole, names: str) -> None:
     loaded.control(**LOAD, names=names)
     loaded.succeed("engine", "restart")
-    snapshot = loaded.until(lambda s: (number(s["prefix_cache"]["prompts"]) or 0) >= 8)
+    snapshot = loaded.until(lambda s: (number(s["prefix_cache"]["prompts"]) or 0) >= 5)
     cache = snapshot["prefix_cache"]
     assert number(cache["hit_ratio"]) == pytest.approx(0.75, abs=0.02)
     queried, prompts = number(cache["queried_tokens"]), number(cache["prompts"])

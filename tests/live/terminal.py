@@ -1,12 +1,14 @@
-"""A real terminal for a test: a private tmux server with one pane, which is typed into and read."""
+"""A real terminal for a test: a private tmux server with one pane, typed into and read."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,7 +18,7 @@ Condition = str | Callable[[str], bool]
 
 
 class Tmux:
-    """One tmux server with one pane of a given size; ends with the test, and only itself."""
+    """One tmux server with one pane of a given size; it ends with the test, and only it."""
 
     def __init__(
         self,
@@ -28,14 +30,13 @@ class Tmux:
         rows: int = 40,
     ) -> None:
         self.columns, self.rows = columns, rows
-        self._name = tempfile.mktemp(prefix="a40t-", dir="")
+        self._name = secrets.token_hex(4)
         # tmux puts its socket below this folder.
         self._environment = {**environment, "TMUX_TMPDIR": str(folder)}
         for inherited in ("TMUX", "TMUX_PANE"):
             self._environment.pop(inherited, None)
         self._ask("new-session", "-d", "-x", str(columns), "-y", str(rows), *words)
-        self.server_pid = int(self._show("#{pid}"))
-        self.pane_pid = int(self._show("#{pane_pid}"))
+        self.server_pid, self.pane_pid = map(int, self._show("#{pid} #{pane_pid}").split())
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +50,7 @@ class Tmux:
         self.close()
 
     def press(self, *keys: str) -> None:
-        """Press keys: single characters as they are, others by tmux's names (Enter, Escape, C-p)."""
+        """Press keys: characters as they are, others by tmux's names (Enter, Escape, C-p)."""
         for key in keys:
             self._ask("send-keys", *(["-l"] if len(key) == 1 else []), key)
 
@@ -58,14 +59,13 @@ class Tmux:
         self._ask("send-keys", "-l", text)
 
     def capture(self) -> str:
-        """What the screen shows; lines that the terminal wrapped are joined."""
+        """What the screen shows; a line that the terminal had to wrap is one line."""
         return self._ask("capture-pane", "-p", "-J")
 
-    def wait_for(self, condition: Condition, timeout_s: float = 15) -> str:
-        """The first screen that fulfils the condition; fails with the last one after so long."""
-        holds = (lambda screen: condition in screen) if isinstance(condition, str) else condition
+    def wait_for(self, condition: Condition, timeout_s: float = 20) -> str:
+        """The first screen that fulfils the condition; fails with the last one seen."""
         deadline_s = time.monotonic() + timeout_s
-        while not holds(screen := self.capture()):
+        while not _holds(condition, screen := self.capture()):
             assert time.monotonic() < deadline_s, f"{condition!r} did not appear on\n{screen}"
             time.sleep(0.1)
         return screen
@@ -85,23 +85,37 @@ class Tmux:
         """Whether a program has asked for the mouse."""
         return self._show("#{mouse_any_flag}") == "1"
 
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Inside the block the terminal reads nothing of what is written to it."""
+        os.kill(self.server_pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.server_pid, signal.SIGCONT)
+
     def close(self) -> None:
         """End the server: the terminal hangs up on whatever runs in it."""
-        subprocess.run(self._command("kill-server"), env=self._environment, stderr=subprocess.DEVNULL)
+        self._run("kill-server")
 
     def _show(self, what: str) -> str:
         return self._ask("display-message", "-p", what).strip()
 
     def _ask(self, *words: str) -> str:
+        done = self._run(*words)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self._command(*words),
+            ["tmux", "-u", "-L", self._name, "-f", os.devnull, *words],
             env=self._environment,
             capture_output=True,
-            text=True,
             encoding="utf-8",
-            check=True,
+            check=False,
             timeout=20,
-        ).stdout
+        )
 
-    def _command(self, *words: str) -> list[str]:
-        return ["tmux", "-u", "-L", self._name, "-f", os.devnull, *words]
+
+def _holds(condition: Condition, screen: str) -> bool:
+    return condition in screen if isinstance(condition, str) else condition(screen)

@@ -111,10 +111,10 @@ def rate_matches(live: Console) -> None:
 
     async def run() -> None:
         load = asyncio.gather(
-            *(chat(live.gateway, WORDS.format(n), max_tokens=1500, model="smollm2") for n in "abc")
+            *(chat(live.gateway, WORDS.format(n), max_tokens=3500, model="smollm2") for n in "abc")
         )
         await asyncio.sleep(3)
-        record = await watch(live, 20, lambda: vllm_counter(path))
+        record = await watch(live, 25, lambda: vllm_counter(path))
         load.cancel()
         await asyncio.gather(load, return_exceptions=True)
         assert typical_error(record) <= 0.01

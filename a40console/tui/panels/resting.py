@@ -7,7 +7,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import number
 from a40console.model.snapshot import Snapshot
 from a40console.tui import format as fmt
-from a40console.tui.ink import Line, Role, Span, clean, line, wrap
+from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
 from a40console.tui.keymap import action
 from a40console.tui.panels.findings import GLYPHS, ranked
 from a40console.tui.panels.verdict import PHASES
@@ -33,7 +33,7 @@ def resting(reading: Reading, width: int) -> list[Line]:
         body = _findings(reading, width - 4)
     else:
         body = keys(reading, ("engine.start", "view.engine", "events.read", "help.show"))
-    return [(), *(line("  ", entry) for entry in body)]
+    return [(), *(fit(line("  ", entry), width) for entry in body)]
 
 
 def phases(reading: Reading) -> list[Line]:
@@ -55,18 +55,17 @@ def phases(reading: Reading) -> list[Line]:
 
 def keys(reading: Reading, command_ids: tuple[str, ...]) -> list[Line]:
     """Keys worth pressing now, each with what it does."""
-    lines: list[Line] = []
-    for command_id in command_ids:
-        command = BY_ID[command_id]
-        if key := reading.keymap.hint(command_id):
-            lines.append(
-                line(
-                    Span(f"{key:<3}", Role.KEY, action(command)),
-                    Span(f"{command.title:<16}", Role.TEXT, action(command)),
-                    Span(command.help, Role.MUTED),
-                )
-            )
-    return lines
+    commands = [BY_ID[command_id] for command_id in command_ids]
+    width = max(len(command.title) for command in commands) + 2
+    return [
+        line(
+            Span(f"{key:<3}", Role.KEY, action(command)),
+            Span(command.title.ljust(width), Role.TEXT, action(command)),
+            Span(command.help, Role.MUTED),
+        )
+        for command in commands
+        if (key := reading.keymap.hint(command.id))
+    ]
 
 
 def _findings(reading: Reading, width: int) -> list[Line]:

@@ -104,9 +104,11 @@ class LogView(ScrollView, can_focus=True):
         if self.current_match is not None and overflow:
             self.current_match = max(0, self.current_match - overflow)
         if self.following:
-            self.scroll_end(animate=False, immediate=True)
+            self._go_to_end()
         elif overflow:
-            self.scroll_to(y=max(0, self.scroll_y - overflow), animate=False, immediate=True)
+            self.scroll_to(
+                y=max(0, self.scroll_y - overflow), animate=False, immediate=True, force=True
+            )
         self.refresh()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -117,16 +119,20 @@ class LogView(ScrollView, can_focus=True):
             self.following = following
             self.post_message(self.StateChanged())
 
+    def _go_to_end(self) -> None:
+        # Forced: before the next layout the widget does not know yet that it can scroll.
+        self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+
     def on_resize(self) -> None:
         """Stay at the end when the window changes."""
         if self.following:
-            self.scroll_end(animate=False, immediate=True)
+            self._go_to_end()
 
     def follow(self, follow: bool) -> None:
         """Follow the end, or stay here."""
         self.following = follow
         if follow:
-            self.scroll_end(animate=False, immediate=True)
+            self._go_to_end()
         self.post_message(self.StateChanged())
 
     def search(self, needle: str) -> int:

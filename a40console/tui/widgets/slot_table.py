@@ -9,7 +9,7 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
 from a40console.model.figures import Missing
-from a40console.tui.ink import Line, Role, Span, faded, fit, line
+from a40console.tui.ink import Line, Role, Span, faded, line
 from a40console.tui.panels import slots
 from a40console.tui.panels.resting import resting, serves
 from a40console.tui.panels.slot_notes import row_notes
@@ -53,7 +53,7 @@ class SlotTable(Panel):
         self._places = []
         if not serves(reading.snapshot) and not any(map(slots.is_live, self._rows)):
             self._rows = []
-            idle = [fit(entry, size.width) for entry in resting(reading, size.width)]
+            idle = resting(reading, size.width)
             return faded(idle) if reading.stale else idle
         self._follow_cursor()
         table = [slots.header(form), *self._body(reading, form, size.height - 1)]

@@ -1,0 +1,518 @@
+"""The console end to end without a terminal: what each key does, and what the screen then says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.widgets import Button
+
+from a40console.config import ConsoleSettings, Settings
+from a40console.model.command import COMMANDS
+from a40console.model.control import CommandResult, Trouble
+from a40console.model.engine import EngineState
+from a40console.tui.actions import HANDLERS
+from a40console.tui.app import ConsoleApp
+from a40console.tui.screens.dialog import ConfirmDialog, Dialog, PickDialog, TextDialog
+from a40console.tui.screens.environment import EnvironmentDialog
+from a40console.tui.screens.monitor import MonitorScreen
+from a40console.tui.widgets.lines import Panel
+from tests import make_snapshot as make
+from tests.tui.driving import Driven, running, screen_text, toasts, until
+from tests.tui.fake_service import FakeService
+
+
+async def dialog(app: ConsoleApp, pilot: Driven, kind: type[Dialog[object]] = Dialog) -> str:
+    """The text of the dialog that has opened."""
+    await until(pilot, lambda: isinstance(app.screen, kind))
+    await pilot.pause()
+    return screen_text(app)
+
+
+def verdict(app: ConsoleApp) -> str:
+    screen = app.screen_stack[0]
+    assert isinstance(screen, MonitorScreen)
+    return screen.query_one("#verdict", Panel).plain
+
+
+async def test_the_first_snapshot_is_drawn() -> None:
+    async with running(FakeService()) as (app, _):
+        assert "SERVING" in verdict(app)
+        assert "7f3a main" in screen_text(app)
+        assert "live 14:07:31" in screen_text(app)
+
+
+async def test_each_snapshot_replaces_the_one_before() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        service.push(make.idle())
+        await until(pilot, lambda: "idle: no request is running" in verdict(app))
+
+
+async def test_before_the_first_snapshot_the_screen_says_so() -> None:
+    service = FakeService()
+    service.up = False
+    async with running(service, live=False) as (app, pilot):
+        await until(pilot, lambda: "never seen" in verdict(app))
+        assert "no service answers (reconnecting)" in verdict(app)
+        service.up = True
+        await until(pilot, lambda: "SERVING" in verdict(app))
+
+
+async def test_a_lost_service_greys_the_last_figures_and_is_found_again() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        service.go_down()
+        await until(pilot, lambda: "no service answers (reconnecting)" in verdict(app))
+        assert "SERVING" in verdict(app)
+        slots = app.screen.query_one("#slots", Panel)
+        assert {span.role for row in slots.lines for span in row} == {"muted"}
+        await pilot.press("X")
+        await until(pilot, lambda: "Not now: no service answers" in toasts(app))
+        service.up = True
+        await until(pilot, lambda: "NO SERVICE" not in verdict(app))
+        assert len({span.role for row in slots.lines for span in row}) > 1
+
+
+async def test_an_answer_cut_short_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = FakeService()
+    whole = service._stream
+
+    async def cut() -> object:
+        async for line in whole():
+            yield line[:200] + b"\n"
+
+    monkeypatch.setattr(service, "_stream", cut)
+    async with running(service, live=False) as (app, pilot):
+        await until(pilot, lambda: app.reading.link.state == "lost")
+        monkeypatch.setattr(service, "_stream", whole)
+        await until(pilot, lambda: app.reading.link.state == "live")
+
+
+async def test_another_protocol_is_explained() -> None:
+    service = FakeService()
+    service.protocol = 99
+    async with running(service, live=False) as (app, pilot):
+        await until(pilot, lambda: "speaks another protocol" in verdict(app))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("2", "Identity"), ("3", "following"), ("1", "pass/s × tok/pass")]
+)
+async def test_digits_change_the_view(key: str, said: str) -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press(key)
+        await until(pilot, lambda: said in screen_text(app))
+        assert "SERVING" in verdict(app)
+
+
+async def test_a_view_that_comes_back_shows_what_arrived_meanwhile() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("2")
+        await until(pilot, lambda: "Identity" in screen_text(app))
+        service.push(make.idle())
+        await until(pilot, lambda: "idle" in verdict(app))
+        await pilot.press("1")
+        await until(pilot, lambda: "no request is running" in screen_text(app))
+
+
+@pytest.mark.parametrize(
+    ("key", "command", "snapshot"),
+    [
+        ("X", "engine.stop", make.snapshot()),
+        ("R", "engine.restart", make.snapshot()),
+        ("K", "engine.clean", make.orphaned()),
+    ],
+)
+async def test_what_cuts_requests_asks_first(key: str, command: str, snapshot: object) -> None:
+    service = FakeService(snapshot)  # type: ignore[arg-type]
+    async with running(service) as (app, pilot):
+        for refusal in ("n", "escape", "enter"):
+            await pilot.press(key)
+            await dialog(app, pilot, ConfirmDialog)
+            await pilot.press(refusal)
+            await until(pilot, lambda: not isinstance(app.screen, ConfirmDialog))
+        assert service.commands == []
+        await pilot.press(key)
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: service.commands == [(command, {})])
+        await until(pilot, lambda: "Done." in toasts(app))
+
+
+async def test_a_question_says_what_is_running() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("X")
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "Stop the engine? Running requests are cut." in said
+        assert "3 requests running now." in said
+
+
+async def test_an_engine_is_started_with_one_more_key() -> None:
+    service = FakeService(make.without_engine(EngineState.ABSENT))
+    async with running(service) as (app, pilot):
+        await pilot.press("S")
+        said = await dialog(app, pilot, PickDialog)
+        assert "not ready: the model is not on this disk" in said
+        await pilot.press("2")
+        await until(pilot, lambda: "a40console models fetch" in toasts(app))
+        assert service.commands == []
+        await pilot.press("3")
+        await until(
+            pilot, lambda: service.commands == [("engine.start", {"profile": "smollm2-135m"})]
+        )
+
+
+async def test_the_picker_is_worked_with_arrows_too() -> None:
+    service = FakeService(make.without_engine(EngineState.ABSENT))
+    async with running(service) as (app, pilot):
+        await pilot.press("S")
+        await dialog(app, pilot, PickDialog)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: bool(service.commands))
+        assert service.commands[0][1] == {"profile": "smollm2-135m"}
+
+
+async def test_another_profile_is_chosen_then_confirmed() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("m")
+        assert "(running)" in await dialog(app, pilot, PickDialog)
+        await pilot.press("3")
+        assert "Profile: smollm2-135m" in await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(
+            pilot, lambda: service.commands == [("engine.switch", {"profile": "smollm2-135m"})]
+        )
+
+
+async def test_speculation_is_turned_to_its_other_side() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("s")
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "The engine restarts" in " ".join(said.split())
+        assert "Mode: off" in said
+        await pilot.press("y")
+        await until(
+            pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})]
+        )
+
+
+async def test_a_test_request_shows_its_answer() -> None:
+    service = FakeService()
+    service.results["request.test"] = CommandResult(
+        command="request.test",
+        id="id-test",
+        state="done",
+        result={"answer": "Paris [bold]is[/bold] it.", "tok/s": "412"},
+    )
+    async with running(service) as (app, pilot):
+        await pilot.press("t")
+        said = await dialog(app, pilot, TextDialog)
+        assert service.commands == [("request.test", {})]
+        assert "Paris [bold]is[/bold] it." in said
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen))
+
+
+async def test_a_long_command_is_followed_to_its_end() -> None:
+    service = FakeService()
+    service.results["engine.restart"] = CommandResult(
+        command="engine.restart", id="id-long", state="running"
+    )
+    async with running(service) as (app, pilot):
+        await pilot.press("R")
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: "Under way" in toasts(app))
+        trouble = Trouble(
+            message="The engine did not start",
+            evidence="exit 1 after 3.1 s [/weights]",
+            remedy="Read its log: press 3.",
+            exit_code=4,
+        )
+        service.finish(
+            "id-long",
+            CommandResult(command="engine.restart", id="id-long", state="failed", trouble=trouble),
+        )
+        await until(pilot, lambda: "The engine did not start" in toasts(app))
+        assert "exit 1 after 3.1 s [/weights]" in toasts(app)
+        assert "Read its log: press 3." in toasts(app)
+
+
+async def test_a_refusal_is_a_toast_with_its_remedy() -> None:
+    service = FakeService()
+    service.refusals["engine.stop"] = Trouble(
+        message="A start is under way", evidence="since 14:07:02", remedy="Wait for it."
+    )
+    async with running(service) as (app, pilot):
+        await pilot.press("X")
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: "A start is under way" in toasts(app))
+        assert "Wait for it." in toasts(app)
+
+
+async def test_a_key_that_does_nothing_now_says_why() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("S")
+        await until(pilot, lambda: "Not now: the engine is serving." in toasts(app))
+        assert service.commands == []
+
+
+async def test_the_token_is_covered_until_it_is_asked_for() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("e")
+        said = await dialog(app, pilot, EnvironmentDialog)
+        assert "export ANTHROPIC_BASE_URL=http://127.0.0.1:8080" in said
+        assert "a40-secret-token" not in said
+        await pilot.press("r")
+        await until(pilot, lambda: "a40-secret-token" in screen_text(app))
+        await pilot.press("r")
+        await until(pilot, lambda: "a40-secret-token" not in screen_text(app))
+
+
+async def test_the_environment_is_copied_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    async with running(FakeService()) as (app, pilot):
+        monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
+        await pilot.press("e")
+        await dialog(app, pilot, EnvironmentDialog)
+        await pilot.press("c")
+        await until(pilot, lambda: bool(copied))
+        assert "export ANTHROPIC_AUTH_TOKEN=a40-secret-token\n" in copied[0]
+
+
+async def test_new_events_are_counted_until_they_are_read() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        assert "new event" not in screen_text(app)
+        service.push(make.snapshot(events_last_id=9134))
+        await until(pilot, lambda: "3 new events [u]" in screen_text(app))
+        await pilot.press("u")
+        said = await dialog(app, pilot, TextDialog)
+        assert said.index("request.aborted") < said.index("engine.started")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen))
+        assert "new event" not in screen_text(app)
+
+
+async def test_why_slow_gives_the_evidence_and_what_was_ruled_out() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("w")
+        said = await dialog(app, pilot, TextDialog)
+        assert "18,990 prompt tokens computed" in said
+        assert "vCPU" in said
+        assert "Turn speculation off while two sessions decode." in said
+
+
+async def test_help_lists_the_keys_and_the_figures() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("question_mark")
+        said = await dialog(app, pilot, TextDialog)
+        assert "Start engine" in said
+        assert "pass/s × tok/pass" in said
+
+
+async def test_leaving_says_what_keeps_running_and_what_it_costs() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("q")
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "The service and the engine qwen3-coder-30b keep running with 3 requests." in said
+        assert "It costs $0.454 an hour until it is stopped." in said
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, MonitorScreen))
+        assert app.is_running
+        await pilot.press("q")
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: app.return_code == 0)
+
+
+async def test_ctrl_c_asks_rather_than_kills() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("ctrl+c")
+        assert "Only this screen closes." in await dialog(app, pilot, ConfirmDialog)
+
+
+async def test_the_palette_offers_every_command() -> None:
+    async with running(FakeService()) as (app, _):
+        titles = {entry.title for entry in app.get_system_commands(app.screen)}
+        assert {command.title for command in COMMANDS} <= titles
+        assert "Theme" in titles
+
+
+async def test_a_command_without_a_key_runs_from_the_palette() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await pilot.press(*"stop service")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await dialog(app, pilot, PickDialog)
+        await pilot.press("1")
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("y")
+        await until(pilot, lambda: service.commands == [("service.stop", {"engine": "no"})])
+
+
+def test_every_command_is_done_here_or_by_the_service() -> None:
+    for command in COMMANDS:
+        here = command.id in HANDLERS or command.id.startswith("view.")
+        assert here or not command.local, command.id
+
+
+async def test_buttons_do_what_their_keys_do() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("2")
+        await until(pilot, lambda: "Identity" in screen_text(app))
+        buttons = {button.name: button for button in app.screen.query(Button)}
+        assert buttons["engine.start"].disabled
+        assert "the engine is serving" in str(buttons["engine.start"].tooltip)
+        assert not buttons["engine.stop"].disabled
+        await pilot.click(buttons["engine.stop"])
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.click("#yes")
+        await until(pilot, lambda: service.commands == [("engine.stop", {})])
+
+
+async def test_tabs_can_be_clicked() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.click("#tabs", offset=(18, 0))
+        await until(pilot, lambda: "Identity" in screen_text(app))
+
+
+async def test_the_operators_keys_are_used_and_clashes_told_in_one_toast() -> None:
+    settings = Settings(
+        keys={"engine.stop": "f5", "engine.restrat": "f6", "request.test": "R", "service.stop": "Z"}
+    )
+    service = FakeService()
+    async with running(service, settings=settings) as (app, pilot):
+        told = toasts(app)
+        assert told.count("Settings:") == 1
+        assert "did you mean engine.restart?" in told
+        assert "engine.restart lost the key 'R'" in told
+        assert "f5 stop" in screen_text(app).lower()
+        await pilot.press("X")
+        await pilot.pause(0.1)
+        assert isinstance(app.screen, MonitorScreen)
+        await pilot.press("f5")
+        await dialog(app, pilot, ConfirmDialog)
+        await pilot.press("n")
+        await pilot.press("R")
+        await until(pilot, lambda: service.commands == [("request.test", {})])
+        await pilot.press("escape", "Z")
+        await dialog(app, pilot, PickDialog)
+
+
+async def test_an_unknown_theme_falls_back_and_is_told() -> None:
+    settings = Settings(console=ConsoleSettings(theme="noon"))
+    async with running(FakeService(), settings=settings) as (app, _):
+        assert app.theme == "midnight"
+        assert "there is no theme 'noon'" in toasts(app)
+
+
+async def test_another_theme_is_worn_at_once() -> None:
+    async with running(FakeService()) as (app, pilot):
+        app.theme = "textual-light"
+        await pilot.pause(0.1)
+        assert "SERVING" in verdict(app)
+        strip = app.screen.query_one("#verdict", Panel).render_line(0)
+        background = next(iter(strip)).style
+        assert background is not None
+        assert background.bgcolor is not None
+        assert background.bgcolor.get_truecolor().red > 128
+
+
+async def test_the_cursor_tells_why_a_dash_is_a_dash() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("down")
+        status = app.screen.query_one("#status", Panel)
+        await until(pilot, lambda: "–: not before its first token" in " ".join(status.plain.split()))
+
+
+async def test_tab_tells_the_source_of_each_panel() -> None:
+    async with running(FakeService()) as (app, pilot):
+        status = app.screen.query_one("#status", Panel)
+        said = []
+        for _ in range(5):
+            await pilot.press("tab")
+            await pilot.pause()
+            said.append(status.plain)
+        assert any("Speed: vllm.metrics, window 5 s, fresh" in text for text in said)
+        assert any("Speculation: vllm.metrics, window 60 s" in text for text in said)
+        assert any("quota from cgroup2" in text for text in said)
+
+
+async def test_more_rows_than_room_are_reached_with_the_cursor() -> None:
+    service = FakeService(make.snapshot(slots=make.many_slots(40), sessions=()))
+    async with running(service) as (app, pilot):
+        slots = app.screen.query_one("#slots", Panel)
+        assert "more lines below" in slots.plain
+        last = make.many_slots(40)[-1].session
+        assert str(last) not in slots.plain
+        await pilot.press("end")
+        await until(pilot, lambda: "ended 14:04:21" in slots.plain)
+        await pilot.press("home")
+        await until(pilot, lambda: str(make.many_slots(40)[0].session) in slots.plain)
+
+
+async def test_the_cursor_stays_on_its_request() -> None:
+    service = FakeService(make.snapshot(slots=make.many_slots(6), sessions=(), recent=()))
+    async with running(service) as (app, pilot):
+        slots = app.screen.query_one("#slots", Panel)
+        await pilot.press("down", "down")
+        await pilot.pause()
+        here = next(row for row in slots.plain.splitlines() if row.startswith("▸"))
+        service.push(make.snapshot(slots=make.many_slots(6)[1:], sessions=(), recent=()))
+        await until(pilot, lambda: str(make.many_slots(6)[0].session) not in slots.plain)
+        there = next(row for row in slots.plain.splitlines() if row.startswith("▸"))
+        assert there[:15] == here[:15]
+
+
+async def test_control_characters_from_elsewhere_do_not_reach_the_screen() -> None:
+    nasty = make.slot(session="\x1b[2J\x07evil", client="a\nb")
+    service = FakeService(make.snapshot(slots=(nasty,)))
+    async with running(service) as (app, _):
+        text = screen_text(app)
+        assert "evil" in text
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+
+async def test_only_rows_that_changed_are_painted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        slots = app.screen.query_one("#slots", Panel)
+        painted: list[int] = []
+        whole = slots._strip
+        monkeypatch.setattr(
+            slots, "_strip", lambda y, width: (painted.append(y), whole(y, width))[1]
+        )
+        first, *rest = make.four_slots()
+        faster = replace(first, generated_tokens=1300)
+        service.push(make.snapshot(slots=(faster, *rest)))
+        await until(pilot, lambda: "1,300" in slots.plain)
+        await pilot.pause(0.1)
+        assert painted == [1]
+
+
+async def test_a_modal_does_not_stop_the_figures_below_it() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("X")
+        await dialog(app, pilot, ConfirmDialog)
+        service.push(make.idle())
+        await until(pilot, lambda: "idle: no request" in verdict(app))
+
+
+async def test_snapshots_that_wait_are_replaced_by_the_newest() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        for seq in range(500, 600):
+            service.push(replace(make.snapshot(), seq=seq))
+        await until(pilot, lambda: app.reading.snapshot.seq == 599)

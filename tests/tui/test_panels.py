@@ -1,0 +1,376 @@
+"""What the panels say: within their width, aligned, and nothing made up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.geometry import Size
+
+from a40console.model.control import Trouble
+from a40console.model.engine import EngineState
+from a40console.model.figures import Estimated, Missing
+from a40console.model.snapshot import Snapshot
+from a40console.tui.blank import blank_snapshot
+from a40console.tui.ink import Line, width_of
+from a40console.tui.keymap import resolve
+from a40console.tui.panels import frame, measures, panel_notes, slots
+from a40console.tui.panels.engine import engine_facts
+from a40console.tui.panels.findings import first_finding
+from a40console.tui.panels.resting import resting
+from a40console.tui.panels.slot_notes import row_notes
+from a40console.tui.panels.speed import speed_chart, speed_heading
+from a40console.tui.panels.texts import explanation
+from a40console.tui.panels.verdict import verdict
+from a40console.tui.past import Past
+from a40console.tui.reading import Link, Reading
+from tests import make_snapshot as make
+from tests.draw_screens import STATES
+from tests.tui.fog import REASON, fogged
+
+DRAWERS: dict[str, Callable[[Reading, Size], list[Line]]] = {
+    "verdict": verdict,
+    "tabs": frame.tabs("view.engine"),
+    "clock": frame.clock,
+    "hints": frame.hints,
+    "speculation": measures.speculation,
+    "caches": measures.caches,
+    "machine": measures.machine,
+    "latencies": measures.latencies,
+    "compact": measures.compact,
+    "chart": speed_chart,
+    "chart heading": speed_heading,
+    "finding": first_finding,
+    "engine": engine_facts,
+    "table": lambda reading, size: table(reading, size.width),
+    "resting": lambda reading, size: resting(reading, size.width),
+    "explanation": lambda reading, size: explanation(reading.snapshot, size.width),
+}
+
+NOTES = (
+    panel_notes.speed_notes,
+    panel_notes.latency_notes,
+    panel_notes.speculation_notes,
+    panel_notes.cache_notes,
+    panel_notes.machine_notes,
+)
+
+
+def read(snapshot: Snapshot, *, link: Link | None = None, age_s: float = 0.0) -> Reading:
+    past = Past()
+    past.recall(make.history())
+    past.mark(make.events())
+    past.observe(snapshot)
+    return Reading(
+        snapshot=snapshot,
+        link=link or Link("live"),
+        age_s=age_s,
+        unread=3,
+        past=past,
+        keymap=resolve({}),
+    )
+
+
+def table(reading: Reading, width: int) -> list[Line]:
+    form = slots.layout(width)
+    body = [slots.draw(row, form, reading) for row in slots.rows(reading)]
+    return [slots.header(form), *body, slots.sum_line(reading, form)]
+
+
+def text(lines: list[Line]) -> str:
+    return "\n".join("".join(span.text for span in entry) for entry in lines)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", DRAWERS)
+@pytest.mark.parametrize("size", [(80, 24), (100, 10), (120, 40), (200, 50)])
+def test_no_panel_is_wider_than_its_room(state: str, name: str, size: tuple[int, int]) -> None:
+    reading = read(STATES[state]())
+    for entry in DRAWERS[name](reading, Size(*size)):
+        assert width_of(entry) <= size[0], text([entry])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(min_value=0),
+    chance=st.sampled_from([0.1, 0.5, 1.0]),
+    size=st.sampled_from([(30, 8), (78, 24), (120, 40), (200, 50)]),
+    state=st.sampled_from(sorted(STATES)),
+)
+def test_whatever_is_missing_every_panel_draws_and_shows_no_innards(
+    seed: int, chance: float, size: tuple[int, int], state: str
+) -> None:
+    reading = read(fogged(STATES[state](), chance, seed))
+    for name, draw in DRAWERS.items():
+        drawn = text(draw(reading, Size(*size)))
+        assert not re.search(r"Missing|Estimated|None|nan|inf\b", drawn), name
+    for notes in NOTES:
+        assert "Missing" not in notes(reading)
+
+
+def test_what_is_not_known_is_never_shown_as_zero() -> None:
+    reading = read(blank_snapshot("nothing came yet"))
+    for name, draw in DRAWERS.items():
+        if name in {"hints", "tabs", "chart", "chart heading", "explanation", "clock"}:
+            continue
+        drawn = text(draw(reading, Size(120, 40)))
+        drawn = re.sub(r"gate 0|0 held|restarts +0", "", drawn)
+        assert not re.search(r"(?<![\d.,])0(?![\d.,])", drawn), f"{name}:\n{drawn}"
+
+
+def test_each_dash_has_its_reason_in_the_notes() -> None:
+    reading = read(fogged(make.snapshot(), 1.0, 1))
+    assert all(REASON in notes(reading) for notes in NOTES)
+
+
+def test_the_verdict_says_how_fast_for_how_many() -> None:
+    lines = text(verdict(read(make.snapshot()), Size(120, 3))).split("\n")
+    assert lines[0].startswith(" ● SERVING")
+    assert "509 tok/s" in lines[0]
+    assert "2 decoding · 1 prefill · 1 queued · 0 held" in lines[0]
+    assert lines[1].startswith(" LIMIT       prefill of 18,990 tokens")
+    assert lines[1].endswith("ruled out: vCPU  KV  queue  clocks  gate")
+    assert "$0.31/1M now   $0.46/1M session   $3.42/1M since rent" in lines[2]
+    assert "$0.454/h with disk" in lines[2]
+
+
+def test_the_verdict_of_a_start_is_its_phase_seconds_and_eta() -> None:
+    first = text(verdict(read(make.starting()), Size(120, 3))).split("\n")[0]
+    assert "STARTING  loading the weights  42 s   ≈ 35 s left" in first
+
+
+def test_a_start_without_eta_says_why() -> None:
+    base = make.starting()
+    unknown = replace(base.engine, eta_s=Missing("first start of this profile"))
+    first = text(verdict(read(replace(base, engine=unknown)), Size(120, 3)))
+    assert "ETA – (first start of this profile)" in first
+
+
+def test_the_verdict_of_a_failure_is_its_cause_and_remedy() -> None:
+    lines = text(verdict(read(make.failed()), Size(120, 3))).split("\n")
+    assert "✖ FAILED" in lines[0]
+    assert "out of GPU memory while the KV cache was allocated  exit 1  14:05:56" in lines[0]
+    assert "REMEDY      Lower max_model_len to 131072" in lines[1]
+
+
+def test_without_a_service_the_verdict_says_so_above_the_last_one() -> None:
+    lost = Link("lost", Trouble(message="No service answers"))
+    lines = text(verdict(read(make.snapshot(), link=lost, age_s=12), Size(120, 3))).split("\n")
+    assert "NO SERVICE no service answers (reconnecting), last seen 12 s ago" in lines[0]
+    assert "SERVING" in lines[1]
+
+
+def test_a_silent_service_is_called_silent() -> None:
+    first = text(verdict(read(make.snapshot(), age_s=9.0), Size(120, 3))).split("\n")[0]
+    assert "the service has gone silent, last seen 9 s ago" in first
+
+
+def test_another_protocol_is_told_with_its_remedy() -> None:
+    trouble = Trouble(
+        message="The running service is version 9 and speaks another protocol",
+        remedy="Restart it: a40console stop",
+    )
+    reading = read(make.snapshot(), link=Link("lost", trouble))
+    first = text(verdict(reading, Size(140, 3))).split("\n")[0]
+    assert "version 9" in first
+    assert "a40console stop" in first
+
+
+def test_simulated_is_written_on_it() -> None:
+    lines = verdict(read(replace(make.snapshot(), simulated=True)), Size(120, 3))
+    assert "SIMULATED" in text(lines)
+
+
+def test_a_decoding_row_has_its_figures() -> None:
+    row = text(table(read(make.snapshot()), 120)).split("\n")[1]
+    assert re.search(
+        r"7f3a main +claude-code decode +31,204 +96 % +0 +1,204 +413 = +22\.7 × 18\.2", row
+    )
+
+
+def test_figures_stand_under_their_titles() -> None:
+    for width in (80, 100, 120, 160, 200):
+        head, first, *_ = text(table(read(make.snapshot()), width)).split("\n")
+        cursor = 2
+        assert head.index("gen") + 3 - cursor == first.index(" 1,204") + 6
+        assert head.index("tok/s") + 5 - cursor == first.index("413") + 3
+
+
+def test_a_prefill_shows_its_progress_and_a_dash_for_each_speed() -> None:
+    row = text(table(read(make.snapshot()), 120)).split("\n")[2]
+    assert "≈ ▓" in row
+    assert "71 %" in row
+    assert row.count("–") == 4  # reused, re-read, generated, first token
+
+
+def test_estimates_are_marked_one_by_one() -> None:
+    row = text(table(read(make.snapshot()), 120)).split("\n")[3]
+    assert "≈96.4 =  ≈22.7 × ≈4.25" in row
+
+
+def test_a_session_whose_client_has_the_turn_is_a_row() -> None:
+    drawn = text(table(read(make.snapshot()), 120))
+    assert re.search(r"a91c main +claude-code client's turn: Bash running 3 m", drawn)
+
+
+def test_what_did_not_come_through_the_gateway_is_called_direct() -> None:
+    assert re.search(r"direct +– +queued", text(table(read(make.snapshot()), 120)))
+
+
+def test_rows_keep_their_place_when_others_end() -> None:
+    past = Past()
+    first = make.snapshot(slots=make.many_slots(6))
+    past.observe(first)
+    second = replace(first, slots=tuple(reversed(make.many_slots(6)[2:])))
+    past.observe(second)
+    reading = replace(read(second), past=past)
+    live = [row for row in slots.rows(reading) if slots.is_live(row)]
+    assert [slots.key_of(row) for row in live] == [
+        f"{slot.session} {slot.agent}" for slot in make.many_slots(6)[2:]
+    ] + ["a91c main"]
+
+
+@pytest.mark.parametrize(
+    ("counter", "said"),
+    [
+        (509.0, "Σ 509 ✓ counter"),
+        (600.0, "Σ 509 ≠ counter 600: 91.0 not in a row"),
+        (400.0, "Σ 509 ≠ counter 400: 109 too many"),
+        (Estimated(509.4), "Σ 509 ✓ counter"),
+        (Missing("the counter was reset"), "Σ 509 counter –"),
+    ],
+)
+def test_the_sum_is_checked_against_the_counter(counter: float, said: str) -> None:
+    snapshot = make.snapshot(throughput=make.throughput(counter))
+    assert said in text(table(read(snapshot), 120))
+
+
+def test_a_missing_list_of_slots_says_why() -> None:
+    snapshot = make.snapshot(slots=Missing("llama-server sleeps"), sessions=())
+    reading = read(snapshot)
+    assert "Σ – llama-server sleeps" in text(table(reading, 120))
+    assert "3 running · 1 queued" in text(verdict(reading, Size(120, 3)))
+
+
+def test_the_row_note_names_the_reason_of_each_dash() -> None:
+    note = row_notes(make.prefill_slot())
+    assert "reused, re-read, TTFT –: not before its first token" in note
+    assert "gen, tok/s, pass/s, tok/pass –: in prefill" in note
+
+
+def test_the_speculation_panel_says_what_deeper_would_do_and_what_off_did() -> None:
+    drawn = text(measures.speculation(read(make.snapshot()), Size(70, 3)))
+    assert "on n-gram 24, live  212 drafts in 60 s" in drawn
+    assert "18.2 tok/pass" in drawn
+    assert "last 51 %: go deeper" in drawn
+    assert "without, at this load: 118 tok/s" in drawn
+
+
+def test_live_off_says_what_it_was_started_with() -> None:
+    snapshot = make.snapshot(speculation=make.speculation(mode="off"))
+    drawn = text(measures.speculation(read(snapshot), Size(70, 3)))
+    assert "off (live; started with 24)" in drawn
+
+
+def test_an_outlier_is_marked() -> None:
+    drawn = text(measures.latencies(read(make.snapshot()), Size(70, 4)))
+    assert "0.31 0.29 4.10! 0.33 0.30 s" in drawn
+
+
+def test_a_block_that_lost_its_source_is_greyed_with_its_age() -> None:
+    stale = make.snapshot(host=make.host(age_s=42.0))
+    drawn = measures.machine(read(stale), Size(80, 4))
+    assert "(42 s old)" in text(drawn)
+    assert {span.role for span in drawn[1]} == {"muted"}
+
+
+def test_throttling_is_a_word_not_only_a_colour() -> None:
+    hot = make.snapshot(gpus=(make.gpu(throttle_reasons=("thermal slowdown",)),))
+    drawn = text(measures.machine(read(hot), Size(60, 3)))
+    assert "▲ thermal slowdown" in drawn
+
+
+def test_each_gpu_has_its_line() -> None:
+    pair = make.snapshot(gpus=(make.gpu(), make.gpu(index=1)))
+    drawn = text(measures.machine(read(pair), Size(80, 4)))
+    assert "GPU 0" in drawn
+    assert "GPU 1" in drawn
+
+
+def test_the_finding_names_the_key_that_mends_it() -> None:
+    drawn = text(first_finding(read(make.snapshot()), Size(140, 1)))
+    assert "▲ spec-at-2  with 2 decoding, on was 8 % slower than off" in drawn
+    assert "[s] spec  [w] evidence" in drawn
+
+
+def test_the_gravest_finding_comes_first() -> None:
+    both = make.snapshot(findings=make.findings() + make.failed().findings)
+    drawn = text(first_finding(read(both), Size(140, 1)))
+    assert "✖ start-out-of-memory" in drawn
+    assert "+1 more" in drawn
+
+
+def test_events_stand_on_the_time_axis_at_their_time() -> None:
+    width = 100
+    axis = text(speed_chart(read(make.snapshot()), Size(width, 8))).split("\n")[-1]
+    place = axis.index("▲spec on")
+    seconds_ago = (width - place) / (width - 7) * 900
+    assert seconds_ago == pytest.approx(655, abs=12)
+    assert "▲prefix lost" in axis
+
+
+def test_no_speed_at_all_says_so() -> None:
+    reading = replace(read(make.snapshot()), past=Past())
+    drawn = text(speed_chart(reading, Size(80, 8)))
+    assert "– no speed was measured in the last 15 min" in drawn
+
+
+def test_asked_and_in_force_are_listed_side_by_side() -> None:
+    drawn = text(engine_facts(read(make.snapshot()), Size(120, 40)))
+    assert re.search(r"max_num_batched_tokens +16,384 +2,048  log: chunked", drawn)
+    assert re.search(r"async_scheduling +on +off", drawn)
+
+
+def test_a_source_that_failed_shows_its_reason() -> None:
+    drawn = text(engine_facts(read(make.snapshot()), Size(120, 40)))
+    assert re.search(r"▲ stale +host +12 s old", drawn)
+    assert "cpu.stat was not readable" in drawn
+
+
+def test_only_useful_keys_are_hinted() -> None:
+    serving = text(frame.hints(read(make.snapshot()), Size(120, 1)))
+    assert "S start" not in serving
+    assert "X stop" in serving
+    orphaned = text(frame.hints(read(make.orphaned()), Size(120, 1)))
+    assert "K clean up" in orphaned
+    assert "X stop" not in orphaned
+
+
+def test_help_and_leave_are_hinted_whatever_the_width() -> None:
+    for width in (30, 80, 200):
+        assert "? help" in text(frame.hints(read(make.snapshot()), Size(width, 1)))
+        assert "q leave" in text(frame.hints(read(make.snapshot()), Size(width, 1)))
+
+
+def test_the_phases_of_a_start_are_remembered_while_it_is_watched() -> None:
+    past = Past()
+    base = make.starting()
+    for phase, seconds in (("download", 12.0), ("load", 5.0), ("load", 42.0)):
+        engine = replace(base.engine, phase=phase, phase_s=seconds)
+        past.observe(replace(base, engine=engine))
+    reading = replace(read(base), past=past)
+    drawn = text(resting(reading, 100))
+    assert re.search(r"● fetching the model +12 s", drawn)
+    assert re.search(r"◐ loading the weights +42 s +≈ 35 s left", drawn)
+
+
+def test_an_unknown_state_of_the_engine_is_not_invented() -> None:
+    reading = read(blank_snapshot("no snapshot yet"), link=Link("connecting"))
+    drawn = text(verdict(reading, Size(120, 3)))
+    assert "CONNECTING" in drawn
+    assert "SERVING" not in drawn
+    assert make.idle().engine.state is EngineState.SERVING
