@@ -59,12 +59,12 @@ def build_gateway(
     post, get = ["POST"], ["GET"]
     app = Starlette(
         routes=[
-            Route("/health", health, methods=get),
-            Route("/v1/models", PlainRoute(shared), methods=get),
+            Route("/v1/messages", MeteredRoute(shared, "messages"), methods=post),
             Route("/v1/chat/completions", MeteredRoute(shared, "chat"), methods=post),
             Route("/v1/completions", MeteredRoute(shared, "completions"), methods=post),
-            Route("/v1/messages", MeteredRoute(shared, "messages"), methods=post),
             Route("/v1/messages/count_tokens", PlainRoute(shared), methods=post),
+            Route("/v1/models", PlainRoute(shared), methods=get),
+            Route("/health", health, methods=get),
         ],
         middleware=[Middleware(RequireAuthorisation, authorise=authorise)],
         exception_handlers={HTTPException: _no_such_route, Exception: _our_fault},

@@ -154,7 +154,7 @@ class Body:
             start, end = spans.get(name, (0, 0))
             if 0 < end - start <= _VALUE_LIMIT_BYTES:
                 with suppress(ValueError, RecursionError):
-                    values[name] = json.loads(self._read(start, end))
+                    values[name] = json.loads(self._read(start, end).decode())
         return values
 
     def set_value(self, name: str, value: object) -> None:

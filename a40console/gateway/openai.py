@@ -13,7 +13,7 @@ from a40console.gateway.sse import data_span
 from a40console.gateway.upstream import Upstream
 
 _DONE = b"[DONE]"
-_TEXTS = ("content", "reasoning", "reasoning_content", "refusal")
+_TEXTS = frozenset({"content", "reasoning", "reasoning_content", "refusal", "text"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,13 @@ class OpenAIReader:
 
 def _length(delta: dict[str, Any]) -> int:
     """The characters that a delta, a message or a text completion adds for the reader."""
-    length = text_length(delta.get("text")) + sum(text_length(delta.get(key)) for key in _TEXTS)
-    calls = delta.get("tool_calls")
-    return length + sum(map(_call_length, _objects(calls))) if calls else length
+    length = 0
+    for key, value in delta.items():
+        if isinstance(value, str):
+            length += len(value) if key in _TEXTS else 0
+        elif key == "tool_calls":
+            length += sum(map(_call_length, _objects(value)))
+    return length
 
 
 def _call_length(call: dict[str, Any]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import AsyncExitStack
+from contextlib import closing
 from dataclasses import dataclass
 
 import aiohttp
@@ -159,17 +159,13 @@ class Exchange:
     async def _exchange(self, upstream: Upstream, body: Body) -> Outcome:
         if self._passage:
             self._reader = self._prepare(self._passage, upstream, body)
-        async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(
-                self._shared.sessions.lease(upstream.endpoint)
-            )
-            response = await self._open(session, upstream, body)
-            stack.callback(response.close)
-            streaming = response.content_type == "text/event-stream" and response.status < 400
-            if self._reader is not None and streaming:
-                await self._start(response)
-                return await self._stream(response, self._reader)
-            return await self._whole(response)
+        async with self._shared.sessions.lease(upstream.endpoint) as session:
+            with closing(await self._open(session, upstream, body)) as response:
+                streaming = response.content_type == "text/event-stream" and response.status < 400
+                if self._reader is not None and streaming:
+                    await self._start(response)
+                    return await self._stream(response, self._reader)
+                return await self._whole(response)
 
     def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:
         """Read what the body asks for, and add what is needed to count the answer."""

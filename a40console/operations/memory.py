@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from a40console.engines.capability import needs_gpu
 from a40console.errors import RefusedError
 from a40console.model.figures import Missing, number
 from a40console.model.profile import Profile
@@ -38,7 +39,7 @@ class GpuMemory:
             RefusedError: If the memory is not freed in time; it says how much is held.
         """
         total, used = self._now()
-        if total is None or used is None or profile.kind != "vllm":
+        if total is None or used is None or not needs_gpu(profile):
             return None if used is None else int(used)
         share = profile.gpu_memory_utilization or DEFAULT_UTILIZATION
         waited_s = 0.0

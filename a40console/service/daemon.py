@@ -65,6 +65,7 @@ class Daemon:
         self._again = again
         self._started_s = time.monotonic()
         self._seq = 0
+        self._baseline_run = ""
         self.stopping = asyncio.Event()
         self._journal = Journal(paths.events)
         self._board = Board()
@@ -184,6 +185,9 @@ class Daemon:
     def _engine_changed(self, status: EngineStatus) -> None:
         """Telemetry follows, and whoever asks right after a command must see what it did."""
         self._follower.follow(status)
+        if status.run is not None and status.run.id != self._baseline_run:
+            self._baseline_run, before = status.run.id, status.run.vram_baseline_bytes
+            self._gpu.set_baseline({} if before is None else {0: before})
         if status.state is not self._shown_state:
             self._shown_state = status.state
             self._publish()

@@ -26,6 +26,8 @@ from a40console.model.codec import decode
 from a40console.paths import locate
 from a40console.service.daemon import Daemon
 
+DATE_PERIOD_S = 1.0
+
 log = logging.getLogger(__name__)
 
 
@@ -43,7 +45,26 @@ class Orders:
 
 
 class QuietServer(uvicorn.Server):
-    """A uvicorn server that leaves signals alone: two of them share this process."""
+    """A uvicorn server that leaves signals alone, two of them share this process, and that sleeps.
+
+    The original looks ten times a second whether it should end.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """Close the door and let requests under way finish."""
+        self.should_exit = True
+        self._ended.set()
+
+    async def main_loop(self) -> None:
+        """Keep the date that answers carry, until the end."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DATE_PERIOD_S):
+                    await self._ended.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -89,7 +110,7 @@ async def _serve(daemon: Daemon, orders: Orders) -> None:
         await asyncio.wait([*serving, stop], return_when=asyncio.FIRST_COMPLETED)
         daemon.end_streams()
         for server in servers:
-            server.should_exit = True
+            server.end()
         await asyncio.gather(*serving)
         stop.cancel()
 

@@ -20,6 +20,7 @@ class Role(StrEnum):
     RULE = "rule"
     KEY = "key"
     SERIES = "series"
+    SPARK = "spark"
     SECOND = "second"
     GOOD = "good"
     WARN = "warn"

@@ -71,6 +71,7 @@ class Past:
         self._engine_id = ""
         self._places = 0
         self._last_event = 0
+        self._highest = 0.0
 
     def observe(self, snapshot: Snapshot) -> None:
         """Add what one snapshot says."""
@@ -105,6 +106,11 @@ class Past:
             if event.severity != "info" or event.kind.startswith(_MARKED):
                 self.marks.append(Mark(at_s, _label(event.kind), event.severity))
 
+    @property
+    def highest_slot_speed(self) -> float:
+        """The highest speed of any row in the span of the sparks, for their common scale."""
+        return self._highest
+
     def _observe_slots(self, snapshot: Snapshot) -> None:
         if not isinstance(snapshot.slots, Missing):
             for slot in snapshot.slots:
@@ -118,6 +124,16 @@ class Past:
         ]
         for key in gone:
             del self.tracks[key]
+        since_s = self.now_s - SPARK_SPAN_S
+        self._highest = max(
+            (
+                speed
+                for track in self.tracks.values()
+                for at_s, speed in track.points
+                if speed is not None and at_s >= since_s
+            ),
+            default=0.0,
+        )
 
     def _track(self, key: str) -> Track:
         track = self.tracks.get(key)

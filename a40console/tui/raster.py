@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 BARS = "▁▂▃▄▅▆▇█"
+ROW_BARS = "▁▂▃▄▅▆▇"
+"""For sparks in neighbouring rows: the full block would run them together."""
+
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille cell, by dot row and dot column."""
 
@@ -40,16 +43,16 @@ def buckets(
     return [of(values) if values else None for values in held]
 
 
-def spark(values: Sequence[float | None], top: float | None = None) -> str:
+def spark(values: Sequence[float | None], top: float | None = None, *, bars: str = BARS) -> str:
     """One character a value from 0 to `top` (the largest by default); a blank where none is."""
     highest = max((v for v in values if v is not None), default=0.0) if top is None else top
-    return "".join(" " if value is None else _bar(value, highest) for value in values)
+    return "".join(" " if value is None else _bar(value, highest, bars) for value in values)
 
 
-def _bar(value: float, top: float) -> str:
+def _bar(value: float, top: float, bars: str) -> str:
     if top <= 0 or value <= 0:
-        return BARS[0]
-    return BARS[min(len(BARS) - 1, int(value / top * len(BARS)))]
+        return bars[0]
+    return bars[min(len(bars) - 1, int(value / top * len(bars)))]
 
 
 def gauge(ratio: float, width: int) -> str:

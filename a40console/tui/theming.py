@@ -108,6 +108,7 @@ def ink_defaults(theme: Theme) -> dict[str, str]:
         "ink-rule": _faint(generated, 0.3),
         "ink-key": theme.accent or theme.primary,
         "ink-series": theme.primary,
+        "ink-spark": theme.primary,
         "ink-second": theme.secondary or theme.primary,
         "ink-good": theme.success or theme.primary,
         "ink-warn": theme.warning or theme.primary,

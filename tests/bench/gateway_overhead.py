@@ -108,11 +108,15 @@ class EngineConnection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(PREFILL_S, self.begin)
 
     def begin(self) -> None:
-        self.streams.add(self)
-        self.step()
+        if not self.transport.is_closing():
+            self.streams.add(self)
+            self.step()
 
     def step(self) -> None:
         self.sent += 1
+        if self.transport.is_closing():
+            self.streams.discard(self)
+            return
         self.transport.write(token(self.sent, self.usage))
         if self.sent == self.wanted:
             self.streams.discard(self)

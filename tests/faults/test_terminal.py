@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from itertools import pairwise
 
 import psutil
 import pytest
@@ -14,13 +15,9 @@ from a40console.engines.run_record import read_identity
 from a40console.model.control import HistoryPoint
 from a40console.service.client import ServiceClient
 from tests.faults.console import FaultConsole, Snapshot, alive, kill
-from tests.faults.terminals import Terminal, terminal
+from tests.faults.terminals import terminal
 
 pytestmark = [pytest.mark.pty, pytest.mark.slow]
-
-
-def open_terminal(console: FaultConsole, *words: str) -> Terminal:
-    return Terminal(console.command(*words), console.environment)
 
 
 def service_processes(console: FaultConsole) -> list[int]:
@@ -67,8 +64,7 @@ def test_a_link_that_drops_while_an_engine_starts(console: FaultConsole) -> None
 
 def test_a_service_in_the_foreground_outlives_its_terminal(console: FaultConsole) -> None:
     command = console.command("serve", "--profile", "fake")
-    link = Terminal(command, console.environment)
-    try:
+    with terminal(command, console.environment) as link:
         console.succeed("wait", "ready", "--timeout", "30")
         before = console.status()
         link.hang_up()
@@ -77,8 +73,6 @@ def test_a_service_in_the_foreground_outlives_its_terminal(console: FaultConsole
         assert_unharmed(console, before)
         console.succeed("stop", "--engine")
         assert link.process.wait(20) == 0
-    finally:
-        link.close()
 
 
 def test_a_watch_ends_with_its_terminal_and_another_sees_it_all(serving: FaultConsole) -> None:
@@ -96,7 +90,7 @@ def test_a_watch_ends_with_its_terminal_and_another_sees_it_all(serving: FaultCo
         assert link.process.wait(10) == 130
     points = history(serving)
     assert len(points) > past
-    gaps = [after.at_s - point.at_s for point, after in zip(points, points[1:], strict=False)]
+    gaps = [after.at_s - point.at_s for point, after in pairwise(points)]
     assert max(gaps) < 3, "no hole in the past"
 
 

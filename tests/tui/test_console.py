@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from textual.strip import Strip
 from textual.widgets import Button
 
 from a40console.config import ConsoleSettings, Settings
@@ -22,7 +24,7 @@ from tests.tui.driving import Driven, running, screen_text, toasts, until
 from tests.tui.fake_service import FakeService
 
 
-async def dialog(app: ConsoleApp, pilot: Driven, kind: type[Dialog[object]] = Dialog) -> str:
+async def dialog(app: ConsoleApp, pilot: Driven, kind: type[Dialog[Any]]) -> str:
     """The text of the dialog that has opened."""
     await until(pilot, lambda: isinstance(app.screen, kind))
     await pilot.pause()
@@ -195,9 +197,7 @@ async def test_speculation_is_turned_to_its_other_side() -> None:
         assert "The engine restarts" in " ".join(said.split())
         assert "Mode: off" in said
         await pilot.press("y")
-        await until(
-            pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})]
-        )
+        await until(pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})])
 
 
 async def test_a_test_request_shows_its_answer() -> None:
@@ -432,7 +432,9 @@ async def test_the_cursor_tells_why_a_dash_is_a_dash() -> None:
     async with running(FakeService()) as (app, pilot):
         await pilot.press("down")
         status = app.screen.query_one("#status", Panel)
-        await until(pilot, lambda: "–: not before its first token" in " ".join(status.plain.split()))
+        await until(
+            pilot, lambda: "–: not before its first token" in " ".join(status.plain.split())
+        )
 
 
 async def test_tab_tells_the_source_of_each_panel() -> None:
@@ -452,7 +454,8 @@ async def test_more_rows_than_room_are_reached_with_the_cursor() -> None:
     service = FakeService(make.snapshot(slots=make.many_slots(40), sessions=()))
     async with running(service) as (app, pilot):
         slots = app.screen.query_one("#slots", Panel)
-        assert "more lines below" in slots.plain
+        assert "… 27 more rows   held at gate 0" in slots.plain
+        assert "✓ counter" in slots.plain
         last = make.many_slots(40)[-1].session
         assert str(last) not in slots.plain
         await pilot.press("end")
@@ -490,9 +493,12 @@ async def test_only_rows_that_changed_are_painted_again(monkeypatch: pytest.Monk
         slots = app.screen.query_one("#slots", Panel)
         painted: list[int] = []
         whole = slots._strip
-        monkeypatch.setattr(
-            slots, "_strip", lambda y, width: (painted.append(y), whole(y, width))[1]
-        )
+
+        def noted(y: int, width: int) -> Strip:
+            painted.append(y)
+            return whole(y, width)
+
+        monkeypatch.setattr(slots, "_strip", noted)
         first, *rest = make.four_slots()
         faster = replace(first, generated_tokens=1300)
         service.push(make.snapshot(slots=(faster, *rest)))

@@ -18,10 +18,20 @@ from a40console.model.snapshot import Snapshot
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.ink import Line, width_of
 from a40console.tui.keymap import resolve
-from a40console.tui.panels import frame, measures, panel_notes, slots
+from a40console.tui.panels import (
+    caches,
+    compact,
+    frame,
+    latency,
+    machine,
+    panel_notes,
+    slots,
+    speculation,
+)
 from a40console.tui.panels.engine import engine_facts
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.panels.resting import resting
+from a40console.tui.panels.slot_columns import layout
 from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.panels.speed import speed_chart, speed_heading
 from a40console.tui.panels.texts import explanation
@@ -37,11 +47,11 @@ DRAWERS: dict[str, Callable[[Reading, Size], list[Line]]] = {
     "tabs": frame.tabs("view.engine"),
     "clock": frame.clock,
     "hints": frame.hints,
-    "speculation": measures.speculation,
-    "caches": measures.caches,
-    "machine": measures.machine,
-    "latencies": measures.latencies,
-    "compact": measures.compact,
+    "speculation": speculation.speculation,
+    "caches": caches.caches,
+    "machine": machine.machine,
+    "latencies": latency.latencies,
+    "compact": compact.compact,
     "chart": speed_chart,
     "chart heading": speed_heading,
     "finding": first_finding,
@@ -76,7 +86,7 @@ def read(snapshot: Snapshot, *, link: Link | None = None, age_s: float = 0.0) ->
 
 
 def table(reading: Reading, width: int) -> list[Line]:
-    form = slots.layout(width)
+    form = layout(width)
     body = [slots.draw(row, form, reading) for row in slots.rows(reading)]
     return [slots.header(form), *body, slots.sum_line(reading, form)]
 
@@ -263,7 +273,7 @@ def test_the_row_note_names_the_reason_of_each_dash() -> None:
 
 
 def test_the_speculation_panel_says_what_deeper_would_do_and_what_off_did() -> None:
-    drawn = text(measures.speculation(read(make.snapshot()), Size(70, 3)))
+    drawn = text(speculation.speculation(read(make.snapshot()), Size(70, 3)))
     assert "on n-gram 24, live  212 drafts in 60 s" in drawn
     assert "18.2 tok/pass" in drawn
     assert "last 51 %: go deeper" in drawn
@@ -272,31 +282,31 @@ def test_the_speculation_panel_says_what_deeper_would_do_and_what_off_did() -> N
 
 def test_live_off_says_what_it_was_started_with() -> None:
     snapshot = make.snapshot(speculation=make.speculation(mode="off"))
-    drawn = text(measures.speculation(read(snapshot), Size(70, 3)))
+    drawn = text(speculation.speculation(read(snapshot), Size(70, 3)))
     assert "off (live; started with 24)" in drawn
 
 
 def test_an_outlier_is_marked() -> None:
-    drawn = text(measures.latencies(read(make.snapshot()), Size(70, 4)))
+    drawn = text(latency.latencies(read(make.snapshot()), Size(70, 4)))
     assert "0.31 0.29 4.10! 0.33 0.30 s" in drawn
 
 
 def test_a_block_that_lost_its_source_is_greyed_with_its_age() -> None:
     stale = make.snapshot(host=make.host(age_s=42.0))
-    drawn = measures.machine(read(stale), Size(80, 4))
+    drawn = machine.machine(read(stale), Size(80, 4))
     assert "(42 s old)" in text(drawn)
     assert {span.role for span in drawn[1]} == {"muted"}
 
 
 def test_throttling_is_a_word_not_only_a_colour() -> None:
     hot = make.snapshot(gpus=(make.gpu(throttle_reasons=("thermal slowdown",)),))
-    drawn = text(measures.machine(read(hot), Size(60, 3)))
+    drawn = text(machine.machine(read(hot), Size(60, 3)))
     assert "▲ thermal slowdown" in drawn
 
 
 def test_each_gpu_has_its_line() -> None:
     pair = make.snapshot(gpus=(make.gpu(), make.gpu(index=1)))
-    drawn = text(measures.machine(read(pair), Size(80, 4)))
+    drawn = text(machine.machine(read(pair), Size(80, 4)))
     assert "GPU 0" in drawn
     assert "GPU 1" in drawn
 

@@ -41,7 +41,17 @@ def test_history_that_comes_twice_counts_once() -> None:
 def test_a_gap_stays_a_gap() -> None:
     past = Past()
     lost = Missing("restart")
-    past.recall([HistoryPoint(at_s=1.0, generation_tokens_per_s=lost, prefill_tokens_per_s=lost, running=0, waiting=0)])
+    past.recall(
+        [
+            HistoryPoint(
+                at_s=1.0,
+                generation_tokens_per_s=lost,
+                prefill_tokens_per_s=lost,
+                running=0,
+                waiting=0,
+            )
+        ]
+    )
     assert past.speed[0].generation_tokens_per_s == lost
 
 

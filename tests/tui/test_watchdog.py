@@ -23,9 +23,7 @@ class Watched:
         self.clock = Clock()
         self.ends: list[int] = []
         self.asked: list[int] = []
-        self.dog = Watchdog(
-            terminal_fd=self.terminal, clock=self.clock, end=self.ends.append
-        )
+        self.dog = Watchdog(terminal_fd=self.terminal, clock=self.clock, end=self.ends.append)
         self.dog._leave = self.asked.append
 
     def hang_up(self) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 
@@ -13,12 +11,12 @@ from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
+from a40console.tui.panels.slot_columns import CURSOR, Column, Layout
 from a40console.tui.past import SPARK_SPAN_S, Past, row_key
-from a40console.tui.raster import buckets, gauge, spark
+from a40console.tui.raster import ROW_BARS, buckets, gauge, spark
 from a40console.tui.reading import Reading
 
 Row = Slot | Session | RecentRequest
-Side = Literal["left", "right"]
 
 _TOO_OLD_S = 3600.0
 _PHASE_ROLES = {
@@ -28,96 +26,6 @@ _PHASE_ROLES = {
     "held": Role.WARN,
     "idle": Role.MUTED,
 }
-_CURSOR = 2
-_NORMAL = 119
-_WIDE = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of the table."""
-
-    name: str
-    title: str
-    width: int
-    side: Side = "right"
-    gap: str = " "
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The columns for one width of the screen."""
-
-    columns: tuple[Column, ...]
-    short: bool
-    """Whether counts are written in at most four characters."""
-
-    @property
-    def width(self) -> int:
-        """Cells that a row takes."""
-        return self.end_of(self.columns[-1].name)
-
-    def end_of(self, name: str) -> int:
-        """Where the named column ends, in cells from the left."""
-        x = _CURSOR
-        for column in self.columns:
-            x += len(column.gap) + column.width
-            if column.name == name:
-                break
-        return x
-
-
-def _narrow(width: int) -> tuple[Column, ...]:
-    columns = [
-        Column("session", "session", 13, "left", gap=""),
-        Column("phase", "phase", 8, "left"),
-        Column("context", "ctx", 5),
-        Column("reused", "reused", 6),
-        Column("reread", "re-rd", 5),
-        Column("generated", "gen", 6),
-        Column("speed", "tok/s", 5),
-        Column("pair", "pass/s×tok", 11),
-        Column("ttft", "TTFT", 5),
-        Column("age", "age", 4),
-    ]
-    if width >= 92:
-        columns.insert(8, Column("spark", "last 60 s", 12, "left"))
-    return tuple(columns)
-
-
-def _normal(width: int) -> tuple[Column, ...]:
-    room = max(0, width - _NORMAL)
-    columns = [
-        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
-        Column("client", "client", 11 + min(room // 8, 8), "left"),
-        Column("phase", "phase", 8, "left"),
-        Column("context", "context", 7),
-        Column("reused", "reused", 6),
-        Column("reread", "re-read", 7),
-        Column("generated", "gen", 6),
-        Column("speed", "tok/s", 6),
-        Column("pair", "pass/s × tok/pass", 17, gap=" = "),
-        Column("spark", "last 60 s", 12, "left"),
-        Column("ttft", "TTFT s", 6),
-        Column("age", "age", 4),
-    ]
-    if width >= _WIDE:
-        columns.insert(7, Column("limit", "of max", 7))
-        columns.append(Column("method", "counted by", 11, "left", gap="  "))
-    return tuple(columns)
-
-
-def layout(width: int) -> Layout:
-    """The columns that fit the width."""
-    columns = _narrow(width) if width < _NORMAL else _normal(width)
-    spare = width - Layout(columns, short=False).width
-    grown = tuple(
-        replace(column, width=min(60, column.width + max(0, spare)))
-        if column.name == "spark"
-        else column
-        for column in columns
-    )
-    return Layout(grown, short=width < _NORMAL)
 
 
 def is_live(row: Row) -> bool:
@@ -176,7 +84,7 @@ def header(form: Layout, title: Role = Role.LABEL) -> Line:
             for column, gap in zip(form.columns, gaps, strict=True)
         ]
     return line(
-        " " * _CURSOR,
+        " " * CURSOR,
         *(Span(gap + cell, title) for gap, cell in zip(gaps, cells, strict=True)),
     )
 
@@ -202,7 +110,7 @@ def draw(row: Row, form: Layout, reading: Reading) -> Line:
 
 def _slot(slot: Slot, form: Layout, past: Past) -> Line:
     values = _slot_values(slot, form.short)
-    roles = {"phase": _PHASE_ROLES[slot.phase], "speed": Role.STRONG, "spark": Role.SERIES}
+    roles = {"phase": _PHASE_ROLES[slot.phase], "speed": Role.STRONG, "spark": Role.SPARK}
     progress = number(slot.prefill_ratio) if slot.phase == "prefill" else None
     parts: list[Span] = []
     for column in form.columns:
@@ -229,10 +137,12 @@ def _progress(ratio: Figure, form: Layout) -> str:
 
 
 def _spark(slot: Slot, width: int, past: Past) -> str:
+    """The last minute on a scale that all rows share: the fast one is seen at a glance."""
     track = past.tracks.get(row_key(slot))
     if track is None:
         return ""
-    return spark(buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width))
+    points = buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width)
+    return spark(points, past.highest_slot_speed, bars=ROW_BARS)
 
 
 def _slot_values(slot: Slot, short: bool) -> dict[str, str]:
@@ -306,10 +216,10 @@ def _finished(request: RecentRequest, form: Layout) -> Line:
     return line(*parts)
 
 
-def sum_line(reading: Reading, form: Layout) -> Line:
+def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
     """What waits where, and whether the slots add up to the engine's own counter.
 
-    The sum stands under the column that it adds up.
+    The sum stands under the column that it adds up. Rows that have no room are counted here.
     """
     requests = reading.snapshot.requests
     held = f"gate {requests.held}" if form.short else f"held at gate {requests.held}"
@@ -317,7 +227,8 @@ def sum_line(reading: Reading, form: Layout) -> Line:
     queue = f"queue {queued}" if form.short else f"queued in engine {queued}"
     total, verdict = _check(reading.snapshot)
     room = form.end_of("speed") - width_of(total)
-    left = pad(line(Span(f"  {held}   {queue}", Role.MUTED)), room)
+    more = f"… {hidden} more rows   " if hidden else ""
+    left = pad(line(Span("  "), Span(more, Role.KEY), Span(f"{held}   {queue}", Role.MUTED)), room)
     return line(left, total, verdict)
 
 

@@ -11,6 +11,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button
 
 from a40console.model.command import BY_ID
+from a40console.model.engine import EngineState
 from a40console.tui.availability import why_not
 from a40console.tui.keymap import short
 from a40console.tui.panels.engine import engine_facts
@@ -47,7 +48,12 @@ class EngineScreen(MonitorScreen):
         """The buttons, the facts, the first finding."""
         with Horizontal(id="buttons"):
             for command_id in BUTTONS:
-                yield Button(self._caption(command_id), name=command_id, compact=True)
+                yield Button(
+                    self._caption(command_id),
+                    name=command_id,
+                    id=command_id.replace(".", "-"),
+                    compact=True,
+                )
         with VerticalScroll(id="scroll"):
             yield Panel(engine_facts, dom_id="facts")
         yield Panel(first_finding, dom_id="finding")
@@ -60,6 +66,8 @@ class EngineScreen(MonitorScreen):
     def show(self, reading: Reading) -> None:
         """Draw the facts, and grey the buttons that would do nothing."""
         super().show(reading)
+        left_over = reading.snapshot.engine.state is EngineState.ORPHANED
+        self.query_one("#engine-clean").display = left_over
         for button in self.query(Button):
             reason = why_not(BY_ID[button.name or ""], reading)
             if button.disabled is not (reason is not None):

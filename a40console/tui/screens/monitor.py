@@ -11,7 +11,7 @@ from textual.events import DescendantBlur, DescendantFocus, ScreenResume
 from textual.geometry import Size
 from textual.screen import Screen
 
-from a40console.tui.ink import Line, Role, line, wrap
+from a40console.tui.ink import Line, Role, Span, line, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
@@ -72,4 +72,7 @@ class MonitorScreen(Screen[None]):
         """What there is to say of the focused panel: its source and why a dash is a dash."""
         focused = self.focused
         text = focused.notes(reading) if isinstance(focused, Panel) else ""
-        return [line(" ", part) for part in wrap(text, size.width - 2, Role.MUTED)][: size.height]
+        lines = wrap(text, size.width - 3, Role.MUTED)
+        if len(lines) > size.height:
+            lines = [*lines[: size.height - 1], line(lines[size.height - 1], Span("…", Role.MUTED))]
+        return [line(" ", entry) for entry in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from a40console.tui.panels import measures, panel_notes
+from a40console.tui.panels import caches, compact, latency, machine, panel_notes, speculation
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.panels.speed import speed_chart, speed_heading
 from a40console.tui.screens.monitor import MonitorScreen
@@ -27,12 +27,14 @@ class OverviewScreen(MonitorScreen):
         with Horizontal(id="below"):
             with Vertical(id="left"):
                 yield Panel(speed_chart, notes=panel_notes.speed_notes, dom_id="chart")
-                yield Panel(measures.latencies, notes=panel_notes.latency_notes, dom_id="latencies")
+                yield Panel(latency.latencies, notes=panel_notes.latency_notes, dom_id="latencies")
             with Vertical(id="right"):
                 yield Panel(
-                    measures.speculation, notes=panel_notes.speculation_notes, dom_id="speculation"
+                    speculation.speculation,
+                    notes=panel_notes.speculation_notes,
+                    dom_id="speculation",
                 )
-                yield Panel(measures.caches, notes=panel_notes.cache_notes, dom_id="caches")
-                yield Panel(measures.machine, notes=panel_notes.machine_notes, dom_id="machine")
-        yield Panel(measures.compact, notes=panel_notes.machine_notes, dom_id="compact")
+                yield Panel(caches.caches, notes=panel_notes.cache_notes, dom_id="caches")
+                yield Panel(machine.machine, notes=panel_notes.machine_notes, dom_id="machine")
+        yield Panel(compact.compact, notes=panel_notes.machine_notes, dom_id="compact")
         yield Panel(first_finding, dom_id="finding")

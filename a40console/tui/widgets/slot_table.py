@@ -12,6 +12,7 @@ from a40console.model.figures import Missing
 from a40console.tui.ink import Line, Role, Span, faded, line
 from a40console.tui.panels import slots
 from a40console.tui.panels.resting import resting, serves
+from a40console.tui.panels.slot_columns import Layout, layout
 from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.reading import Reading
 from a40console.tui.widgets.lines import Panel
@@ -48,7 +49,7 @@ class SlotTable(Panel):
         size = self.size
         if size.height < 3:
             return []
-        form = slots.layout(size.width)
+        form = layout(size.width)
         self._rows = slots.rows(reading)
         self._places = []
         if not serves(reading.snapshot) and not any(map(slots.is_live, self._rows)):
@@ -59,28 +60,32 @@ class SlotTable(Panel):
         table = [slots.header(form), *self._body(reading, form, size.height - 1)]
         return faded(table) if reading.stale else table
 
-    def _body(self, reading: Reading, form: slots.Layout, room: int) -> list[Line]:
-        """The visible rows, with the sum under the live ones, and the place of each line."""
-        body = [self._row(index, form, reading) for index in range(len(self._rows))]
-        live = sum(map(slots.is_live, self._rows))
-        places: list[int | None] = [*range(len(body))]
-        if live == 0:
-            body.insert(0, self._nothing(reading))
-            places.insert(0, None)
-        at = max(live, 1)
-        body[at:at] = [slots.sum_line(reading, form), ()]
-        places[at:at] = [None, None]
-        cursor = places.index(self._cursor) if self._rows else 0
-        self._top = max(0, min(self._top, cursor, len(body) - room))
-        self._top = max(self._top, cursor - room + 1)
-        self._places = places[self._top : self._top + room]
-        shown = body[self._top : self._top + room]
-        below = len(body) - self._top - len(shown)
-        if below and places[self._top + room - 1] != self._cursor:
-            shown[-1] = line(Span(f"  … {below + 1} more lines below (down, end)", Role.MUTED))
-        return shown
+    def _body(self, reading: Reading, form: Layout, room: int) -> list[Line]:
+        """The rows and the sum of the live ones; where room is short, the rows around the cursor.
 
-    def _row(self, index: int, form: slots.Layout, reading: Reading) -> Line:
+        `_places` is filled beside it: the row that each line belongs to.
+        """
+        live = sum(map(slots.is_live, self._rows))
+        places: list[int | None] = [*range(live), None, None, *range(live, len(self._rows))]
+        if live == 0:
+            places.insert(0, None)
+        if len(places) <= room:
+            lines = [() if place is None else self._row(place, form, reading) for place in places]
+            lines[max(live, 1)] = slots.sum_line(reading, form)
+            if live == 0:
+                lines[0] = self._nothing(reading)
+            self._places = places
+            return lines
+        shown = room - 1
+        self._top = max(0, min(self._top, self._cursor, len(self._rows) - shown))
+        self._top = max(self._top, self._cursor - shown + 1)
+        window = range(self._top, min(self._top + shown, len(self._rows)))
+        self._places = [*window]
+        hidden = len(self._rows) - len(window)
+        lines = [self._row(index, form, reading) for index in window]
+        return [*lines, slots.sum_line(reading, form, hidden=hidden)]
+
+    def _row(self, index: int, form: Layout, reading: Reading) -> Line:
         mark = "▸ " if index == self._cursor else "  "
         role = Role.KEY if self.has_focus else Role.MUTED
         return line(Span(mark, role), slots.draw(self._rows[index], form, reading))

@@ -1,0 +1,102 @@
+"""The columns of the table of requests, for each width of the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Side = Literal["left", "right"]
+
+CURSOR = 2
+"""Cells before the first column."""
+
+_NORMAL = 119
+_WIDE = 160
+_LONGEST_SPARK = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the table."""
+
+    name: str
+    title: str
+    width: int
+    side: Side = "right"
+    gap: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns for one width of the screen."""
+
+    columns: tuple[Column, ...]
+    short: bool
+    """Whether counts are written in at most four characters."""
+
+    @property
+    def width(self) -> int:
+        """Cells that a row takes."""
+        return self.end_of(self.columns[-1].name)
+
+    def end_of(self, name: str) -> int:
+        """Where the named column ends, in cells from the left."""
+        x = CURSOR
+        for column in self.columns:
+            x += len(column.gap) + column.width
+            if column.name == name:
+                break
+        return x
+
+
+def _narrow(width: int) -> tuple[Column, ...]:
+    columns = [
+        Column("session", "session", 13, "left", gap=""),
+        Column("phase", "phase", 8, "left"),
+        Column("context", "ctx", 5),
+        Column("reused", "reused", 6),
+        Column("reread", "re-rd", 5),
+        Column("generated", "gen", 6),
+        Column("speed", "tok/s", 5),
+        Column("pair", "pass/s×tok", 11),
+        Column("ttft", "TTFT", 5),
+        Column("age", "age", 4),
+    ]
+    if width >= 92:
+        columns.insert(8, Column("spark", "last 60 s", 12, "left"))
+    return tuple(columns)
+
+
+def _normal(width: int) -> tuple[Column, ...]:
+    room = max(0, width - _NORMAL)
+    columns = [
+        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
+        Column("client", "client", 11 + min(room // 8, 8), "left"),
+        Column("phase", "phase", 8, "left"),
+        Column("context", "context", 7),
+        Column("reused", "reused", 6),
+        Column("reread", "re-read", 7),
+        Column("generated", "gen", 6),
+        Column("speed", "tok/s", 6),
+        Column("pair", "pass/s × tok/pass", 17, gap=" = "),
+        Column("spark", "last 60 s", 12, "left"),
+        Column("ttft", "TTFT s", 6),
+        Column("age", "age", 4),
+    ]
+    if width >= _WIDE:
+        columns.insert(7, Column("limit", "of max", 7))
+        columns.append(Column("method", "counted by", 11, "left", gap="  "))
+    return tuple(columns)
+
+
+def layout(width: int) -> Layout:
+    """The columns that fit the width."""
+    columns = _narrow(width) if width < _NORMAL else _normal(width)
+    spare = width - 1 - Layout(columns, short=False).width
+    grown = tuple(
+        replace(column, width=min(_LONGEST_SPARK, column.width + max(0, spare)))
+        if column.name == "spark"
+        else column
+        for column in columns
+    )
+    return Layout(grown, short=width < _NORMAL)

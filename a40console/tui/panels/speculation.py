@@ -1,0 +1,83 @@
+"""Speculation: its mode, what it brings, whether deeper would pay, and the speed without."""
+
+from __future__ import annotations
+
+from textual.geometry import Size
+
+from a40console.model.figures import Missing, number
+from a40console.model.snapshot import SpeculationInfo
+from a40console.tui import format as fmt
+from a40console.tui.format import DASH, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, flow, line, width_of
+from a40console.tui.panels.labels import LABEL, aged, gap, labelled
+from a40console.tui.raster import spark
+from a40console.tui.reading import Reading
+
+_TAIL = {
+    "deeper": "go deeper",
+    "keep": "depth fits",
+    "shallower": "go shallower",
+    "too few drafts": "too few drafts to judge",
+}
+
+
+def speculation(reading: Reading, size: Size) -> list[Line]:
+    """Mode, tokens per pass, the acceptance curve with its verdict, and the speed without."""
+    info = reading.snapshot.speculation
+    width = size.width
+    if isinstance(info.mode, Missing):
+        return [labelled("Speculation", gap(info.mode), width)]
+    lines = [labelled("Speculation", mode(info), width)]
+    if info.mode != "off":
+        lines.append(labelled("", _curve(info, width - LABEL), width))
+        lines.append(labelled("", without(info), width))
+    return aged(reading, info.age_s, lines)
+
+
+def mode(info: SpeculationInfo) -> Line:
+    """Whether it is on, how it is steered, and how many drafts that rests on."""
+    control = {"live": "live", "restart": "by restart", "none": "fixed"}[info.control]
+    if info.mode == "off":
+        started = number(info.started_with)
+        text = f"off ({control}{f'; started with {fmt.count(started)}' if started else ''})"
+        locked = f"  locked: {clean(info.locked_reason)}" if info.locked_reason else ""
+        return line(text, Span(locked, Role.MUTED))
+    method = clean(known(info.method, "")).replace("ngram", "n-gram")
+    depth = shown(info.depth, fmt.count)
+    drafts = (
+        ""
+        if isinstance(info.drafts, Missing)
+        else f"  {shown(info.drafts, fmt.count)} drafts in {fmt.window(info.window_s)}"
+    )
+    return line(
+        Span(f"{info.mode}", Role.STRONG), f" {method} {depth}, {control}", Span(drafts, Role.MUTED)
+    )
+
+
+def _curve(info: SpeculationInfo, width: int) -> Line:
+    per_pass = f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass"
+    curve = info.accepted_ratio_per_position
+    if isinstance(curve, Missing):
+        return flow([line(per_pass), gap(curve)], width)
+    ratios = [number(ratio) for ratio in curve]
+    last = ratios[-1] if ratios else None
+    tail = line(f"last {fmt.percent(last)}: " if last is not None else "", tail_verdict(info))
+    room = width - len(per_pass) - width_of(tail) - 4
+    every = max(1, -(-len(ratios) // max(1, room)))
+    bars = spark(ratios[every - 1 :: every], top=1.0)
+    return flow([line(per_pass), line(Span(bars, Role.SERIES)), tail], width)
+
+
+def tail_verdict(info: SpeculationInfo) -> Line:
+    """What the end of the acceptance curve says about the depth."""
+    if isinstance(info.tail_verdict, Missing):
+        return line(Span(f"{DASH} {clean(info.tail_verdict.reason)}", Role.MUTED))
+    return line(Span(_TAIL.get(info.tail_verdict, clean(info.tail_verdict)), Role.GOOD))
+
+
+def without(info: SpeculationInfo) -> Line:
+    """The speed without speculation, last measured at this load."""
+    off = info.off_tokens_per_s_at_this_load
+    if isinstance(off, Missing):
+        return line(Span(f"without, at this load: {DASH} {clean(off.reason)}", Role.MUTED))
+    return line("without, at this load: ", f"{shown(off, fmt.rate)} tok/s")
