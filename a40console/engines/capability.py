@@ -66,7 +66,7 @@ def check(
     program = profile.executable or "vllm"
     if find_executable(program, environment, folders) is None:
         where = "is not there" if "/" in program else "is not on the PATH"
-        mend = "a40console engine install, or" if program == "vllm" else "install it, or"
+        mend = "pip install vllm, or" if program == "vllm" else "install it, or"
         return Capability(False, f"{program} {where}: {mend} set executable in the profile")
     if needs_gpu(profile) and not (has_gpu or gpu_present)():
         return Capability(False, "no GPU is visible here: take a profile for the CPU")

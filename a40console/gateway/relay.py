@@ -163,7 +163,7 @@ class Exchange:
             with closing(await self._open(session, upstream, body)) as response:
                 streaming = response.content_type == "text/event-stream" and response.status < 400
                 if self._reader is not None and streaming:
-                    await self._start(response)
+                    await self._start(response, sized=False)
                     return await self._stream(response, self._reader)
                 return await self._whole(response)
 
@@ -226,16 +226,15 @@ class Exchange:
             return Refusal(503, f"{seen} {why.text}", retry_after_s=why.retry_after_s)
         return Refusal(status, f"{seen} Send the request again.", retry_after_s=_RETRY_S)
 
-    async def _start(self, response: aiohttp.ClientResponse) -> None:
+    async def _start(self, response: aiohttp.ClientResponse, *, sized: bool) -> None:
+        """Send the head; `sized` where the body's length will be what the engine said."""
         if self._passage:
             self._passage.status = response.status
-        await self._send(
-            {
-                "type": "http.response.start",
-                "status": response.status,
-                "headers": response_headers(response.raw_headers, self._told_id),
-            }
-        )
+        headers = response_headers(response.raw_headers, self._told_id)
+        if not sized:
+            headers = [(name, value) for name, value in headers if name != b"content-length"]
+        head = {"type": "http.response.start", "status": response.status, "headers": headers}
+        await self._send(head)
 
     async def _stream(self, response: aiohttp.ClientResponse, reader: AnswerReader) -> Outcome:
         """Pass events on as they come; a stream that breaks ends with an error the client reads."""
@@ -257,7 +256,8 @@ class Exchange:
         rest = b""
         if not reader.complete and (broken or not reader.ended()):
             reader.failed = True
-            rest = stream_end(self._grammar, self._cut_short(), begun=self._begun(reader))
+            begun = reader.passage.first_token_at_s is not None
+            rest = stream_end(self._grammar, self._cut_short(), begun=begun)
         elif not broken:
             rest = events.rest()
         await send({"type": "http.response.body", "body": rest, "more_body": False})
@@ -267,10 +267,6 @@ class Exchange:
         if self._shared.state.current() is None:
             return f"{_CUT_SHORT} {self._shared.state.why_not().text}"
         return _CUT_SHORT
-
-    @staticmethod
-    def _begun(reader: AnswerReader) -> bool:
-        return reader.passage.first_token_at_s is not None
 
     async def _whole(self, response: aiohttp.ClientResponse) -> Outcome:
         """Pass on an answer that is not a stream, once it is whole: a cut one becomes an error."""
@@ -283,7 +279,7 @@ class Exchange:
                     break
         except _TROUBLE as error:
             raise self._no_engine("The engine broke off its answer.", status=502) from error
-        await self._start(response)
+        await self._start(response, sized=True)
         failed = response.status >= 400
         if len(kept) > _WHOLE_LIMIT_BYTES:
             await self._part(kept)

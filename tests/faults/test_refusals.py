@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from a40console.engines.ports import who_holds
 from tests.faults.console import FaultConsole, Watch, alive, fault_console, finding, kill
 from tests.faults.namespaces import MountNamespace, mount_namespace
 
@@ -123,6 +124,23 @@ def test_a_gateway_port_that_is_taken_is_refused_with_its_holder(console: FaultC
     console.refused(3, "status")
     console.settings()
     console.succeed("engine", "start", "fake")
+
+
+def test_a_gateway_comes_back_on_a_port_with_closed_connections(console: FaultConsole) -> None:
+    console.serve("--no-engine")
+    with socket.create_connection(("127.0.0.1", gateway_port(console))) as client:
+        port = gateway_port(console)
+        console.succeed("stop")  # the gateway closes first, so the kernel remembers its side
+        assert client.recv(1) == b""
+    holder = who_holds(port)
+    assert holder is not None
+    assert holder.use == "time_wait"
+    console.serve("--no-engine", "--port", str(port))
+    assert gateway_port(console) == port
+
+
+def gateway_port(console: FaultConsole) -> int:
+    return int(console.gateway.rpartition(":")[2])
 
 
 def test_an_address_that_is_not_ours_is_refused(console: FaultConsole) -> None:

@@ -110,6 +110,16 @@ async def test_usage_is_asked_for_and_taken_off_again() -> None:
     assert sample.seconds == row.first_token_at_s - row.received_at_s
 
 
+async def test_a_stream_of_declared_length_may_become_shorter() -> None:
+    events = capture("vllm-chat-usage.sse")
+    async with (
+        StubEngine(saying(b"".join(events), headers=SSE)) as engine,
+        gateway(engine.upstream) as served,
+        call(served.port, CHAT, STREAM) as answer,
+    ):
+        assert len(events_of(await answer.body())) == len(events) - 1
+
+
 async def test_a_client_that_asks_for_everything_gets_everything() -> None:
     asked = {**STREAM, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
     events = capture("vllm-chat-usage.sse")

@@ -39,6 +39,13 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
 ]
 
+SETTINGS = """
+profile = "tiny"
+[gateway]
+port = 0
+[service]
+interval_s = 0.25
+"""
 CONSOLE = (sys.executable, "-m", "a40console")
 KEYS = resolve({})
 
@@ -47,7 +54,7 @@ KEYS = resolve({})
 def live(model_file: Path) -> Iterator[Console]:
     """A home whose settings name a profile; nothing runs in it yet."""
     with console() as made:
-        made.configure('profile = "tiny"\n[gateway]\nport = 0\n')
+        made.configure(SETTINGS)
         made.profile("tiny", PROFILE)
         made.profile("other", PROFILE)
         made.paths.models.mkdir(parents=True)
@@ -497,9 +504,7 @@ def test_a_stalled_terminal_stops_nothing_and_catches_up(live: Console) -> None:
             tui = psutil.Process(terminal.pane_pid)
             with terminal.stalled():
                 live.wait_for(lambda: writes_nothing(tui), 40)
-                for _ in range(40):  # as the window is dragged: more than the driver can queue
-                    tui.send_signal(signal.SIGWINCH)
-                    time.sleep(0.1)
+                time.sleep(10)  # 40 frames: more than Textual's driver can queue
                 turns, so_far = tui.num_ctx_switches().voluntary, generated(live)
                 time.sleep(4)
                 # The main thread went on to wait for something: the event loop is not blocked.

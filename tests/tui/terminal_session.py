@@ -41,6 +41,7 @@ class TerminalSession:
         mouse: bool = True,
         ignore_hangup: bool = False,
         environment: dict[str, str] | None = None,
+        program: str = CONSOLE,
     ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="a40t", dir="/tmp"))
         self._environment = {
@@ -53,7 +54,8 @@ class TerminalSession:
         self.paths = locate(self._environment)
         self._service = self._start_service(scenario)
         self.started_s = time.perf_counter()
-        self.pid, self.fd = self._start_console(columns, rows, mouse, ignore_hangup)
+        code = program.format(mouse=mouse)
+        self.pid, self.fd = self._start_console(code, columns, rows, ignore_hangup)
         self.process = psutil.Process(self.pid)
         self.output = bytearray()
         self.status: int | None = None
@@ -90,14 +92,13 @@ class TerminalSession:
         return process
 
     def _start_console(
-        self, columns: int, rows: int, mouse: bool, ignore_hangup: bool
+        self, code: str, columns: int, rows: int, ignore_hangup: bool
     ) -> tuple[int, int]:
         pid, fd = pty.fork()
         if pid == 0:
             if ignore_hangup:
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            code = CONSOLE.format(mouse=mouse)
             os.execvpe(sys.executable, [sys.executable, "-c", code], self._environment)
         return pid, fd
 

@@ -459,7 +459,7 @@ async def test_more_rows_than_room_are_reached_with_the_cursor() -> None:
         last = make.many_slots(40)[-1].session
         assert str(last) not in slots.plain
         await pilot.press("end")
-        await until(pilot, lambda: "ended 14:04:21" in slots.plain)
+        await until(pilot, lambda: "at 14:04:21" in slots.plain)
         await pilot.press("home")
         await until(pilot, lambda: str(make.many_slots(40)[0].session) in slots.plain)
 

@@ -55,13 +55,12 @@ def _title(text: str, width: int) -> Line:
 
 def _fact(label: str, value: Text | Figure | str | Line, width: int) -> list[Line]:
     head = Span(label.ljust(_LABEL), Role.LABEL)
-    if isinstance(value, Missing):
-        body: Line = line(Span(f"{DASH} {clean(value.reason)}", Role.MUTED))
-    elif isinstance(value, tuple):
-        body = value
-    else:
-        body = line(clean(str(value)))
-    return [fit(line(head, body), width)]
+    if isinstance(value, tuple):
+        return [fit(line(head, value), width)]
+    missing = isinstance(value, Missing)
+    text = f"{DASH} {value.reason}" if isinstance(value, Missing) else str(value)
+    parts = wrap(text, width - _LABEL, Role.MUTED if missing else Role.TEXT)
+    return [line(head if index == 0 else " " * _LABEL, part) for index, part in enumerate(parts)]
 
 
 def _figure(figure: Figure) -> Line | Missing:

@@ -199,15 +199,16 @@ def _client_turn(session: Session, form: Layout) -> Line:
 
 
 def _finished(request: RecentRequest, form: Layout) -> Line:
+    at = fmt.clock(request.ended_at)
     values = {
-        "session": clean(known(request.session, "direct")),
+        "session": clean(known(request.session, request.request_id)),
         "client": "finished",
         "phase": clean(known(request.finish_reason)),
         "generated": shown(request.generated_tokens, fmt.count),
         "speed": shown(request.tokens_per_s, fmt.rate),
+        "pair": f"at {at}" if form.short else "",
+        "spark": "" if form.short else f"at {at}",
         "ttft": shown(request.ttft_s, fmt.rate),
-        "spark": f"ended {fmt.clock(request.ended_at)}",
-        "pair": f"ended {fmt.clock(request.ended_at)[:5]}" if form.short else "",
     }
     parts = [
         Span(" " * len(column.gap) + _cell(values.get(column.name, ""), column), Role.MUTED)

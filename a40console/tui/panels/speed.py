@@ -89,8 +89,11 @@ def _axis(past: Past, width: int) -> Line:
             continue
         role = Role.WARN if mark.severity != "info" else Role.MUTED
         text = f"▲{mark.label} "
-        room = taken - at
-        text = text if len(text) <= room else "▲"
+        if len(text) > taken - at:
+            text = "▲"
+            left = f"{mark.label}▲"
+            if taken == width and len(left) <= at:
+                text, at = left, at + 1 - len(left)
         cells[at : at + len(text)] = [(letter, role) for letter in text]
         taken = at - 1
     return line(*(Span(letter, role) for letter, role in cells))
@@ -113,7 +116,7 @@ def prefill(reading: Reading, width: int) -> Line:
     )
     known = [value for value in values if value is not None]
     if not known:
-        return line(Span(fmt.DASH, Role.MUTED))
+        return line(Span(f"{fmt.DASH} nothing was measured in 15 min", Role.MUTED))
     return line(
         Span(spark(values), Role.SECOND),
         Span(f" peak {fmt.rate(max(known))} tok/s", Role.MUTED),

@@ -16,6 +16,13 @@ from a40console.tui.panels.findings import GLYPHS, ranked
 from a40console.tui.panels.verdict import cause_name
 
 _TIME = 9
+_NAME = 16
+
+_LOG_KEYS = (
+    ("/", "Search, whatever the case; n and N step through the matches, escape ends it."),
+    ("f", "Follow the end, or stay. Scrolling up stays, reaching the end follows."),
+    ("← →", "Move sideways along long lines."),
+)
 
 
 def _section(title: str) -> list[Line]:
@@ -90,11 +97,15 @@ def _paragraph(label: str, text: str, width: int) -> list[Line]:
 
 
 def answer(result: CommandResult, width: int) -> list[Line]:
-    """What a command answered, each value under its name."""
+    """What a command answered: short values beside their names, long ones below."""
     lines: list[Line] = []
     for name, value in result.result.items():
-        lines.append(line(Span(clean(name.replace("_", " ")), Role.LABEL)))
-        for row in value.splitlines() or [""]:
+        label = clean(name.replace("_", " "))
+        if "\n" not in value and len(value) <= width - _NAME:
+            lines.append(line(Span(label.ljust(_NAME), Role.LABEL), clean(value)))
+            continue
+        lines.append(line(Span(label, Role.LABEL)))
+        for row in value.splitlines():
             lines += [line("  ", part) for part in wrap(row, width - 2)] or [()]
     for event in result.events:
         lines += wrap(f"{fmt.clock(event.at)} {event.text}", width, Role.MUTED)
@@ -111,6 +122,9 @@ def manual(keys: Keymap, width: int) -> list[Line]:
         lines += _entry(keys.hint(command.id) or "–", text, width, 5)
     lines += _entry("ctrl+p", "Palette: every command by name.", width, 5)
     lines += _entry("tab", "Next panel; the line above the keys names its source.", width, 5)
+    lines += _section("In the logs")
+    for key, text in _LOG_KEYS:
+        lines += _entry(key, text, width, 5)
     lines += _section("Marks")
     for mark, text in MARKS:
         lines += _entry(mark, text, width, 5)
