@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from a40console.service.client import ServiceClient
 
 
+SWITCH_DELAY_S = 0.015
+
+
 def _engine_screen() -> Screen[None]:
     from a40console.tui.screens.engine import EngineScreen
 
@@ -120,6 +123,10 @@ class ConsoleApp(App[None]):
             past=self.past,
             keymap=self.keys,
         )
+
+    def delay_update(self, delay: float = SWITCH_DELAY_S) -> None:
+        """Mask a change of view for less time than Textual does: a key is answered in 50 ms."""
+        super().delay_update(min(delay, SWITCH_DELAY_S))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own colours, for themes that do not name them."""

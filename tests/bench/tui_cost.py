@@ -32,6 +32,7 @@ BARE = """
 from textual.app import App
 from textual.widgets import Static
 class Bare(App):
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS = [("1", "say('Prefill')"), ("2", "say('Identity')")]
     def compose(self):
         yield Static("Overview")
