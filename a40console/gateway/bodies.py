@@ -176,6 +176,8 @@ class Body:
 
     def _read(self, start: int, end: int) -> bytes:
         """The bytes between two places of the body."""
+        if len(self._pieces) == 1:
+            return bytes(self._pieces[0][start:end])
         found = bytearray()
         at = 0
         for piece in self._pieces:

@@ -15,12 +15,13 @@ from pathlib import Path
 from a40console.engines.ports import socket_is_stale
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import UNSEEN_EXIT
-from a40console.errors import ConsoleError, NotServingError, RefusedError, UsageError
+from a40console.errors import ConsoleError, NotServingError, RefusedError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
 from a40console.operations.ending import end_of
 from a40console.operations.roles import Recorder, Starter
+from a40console.operations.speculation import with_speculation
 from a40console.operations.status import EngineStatus
 from a40console.operations.watch import Ending, Explain, RestartPolicy, Watcher
 from a40console.paths import Paths
@@ -147,6 +148,7 @@ class EngineOperator:
         self._process = process
         status = EngineStatus(
             state=EngineState.ORPHANED if orphaned else EngineState.STARTING,
+            profile=run.profile,
             run=run,
             phase=None if orphaned else "load",
             phase_since_s=process.identity.started_monotonic_s,
@@ -227,7 +229,15 @@ class EngineOperator:
 
     async def _start_now(self, profile: Profile, *, asked: bool) -> None:
         restarts = 0 if asked else self.status.restarts + 1
-        fresh = EngineStatus(restarts=restarts, end=self.status.end)
+        fresh = EngineStatus(
+            state=EngineState.STARTING,
+            profile=profile,
+            phase="starting",
+            phase_since_s=self._clock(),
+            restarts=restarts,
+            end=self.status.end,
+        )
+        self._publish(fresh)
         desire.remember(self._desired_file, profile)
         try:
             await self._start_once(profile, fresh)
@@ -253,17 +263,22 @@ class EngineOperator:
             raise
         self._publish(status)
         took_s = self._clock() - process.identity.started_monotonic_s
-        name = status.run.profile.name if status.run else "the engine"
+        name = status.profile.name if status.profile else "the engine"
         self._record("engine.serving", f"{name} serves, {took_s:.1f} s after its start")
         self._watch(process)
 
     @contextmanager
     def _failure_recorded(self) -> Iterator[None]:
+        """A start that fails is in the journal; one that meets a bug is no longer `starting`."""
         try:
             yield
         except ConsoleError as error:
             evidence = {"evidence": error.evidence, "remedy": error.remedy}
             self._record("engine.failed", error.message, "error", evidence)
+            raise
+        except Exception as error:
+            self._publish(replace(self.status, state=EngineState.FAILED, phase=None))
+            self._record("engine.failed", f"a bug of ours: {error!r}", "error")
             raise
 
     async def _take_down(self) -> str:
@@ -279,7 +294,9 @@ class EngineOperator:
             raise self._left_behind(report.describe())
         self._process = None
         end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
-        self._publish(EngineStatus(state=EngineState.STOPPED, run=run, end=end, phase=None))
+        self._publish(
+            EngineStatus(state=EngineState.STOPPED, profile=run.profile, run=run, end=end)
+        )
         self._record("engine.stopped", f"{run.profile.name}: {report.describe()}")
         return report.describe()
 
@@ -331,9 +348,9 @@ class EngineOperator:
                 return  # the failure is in the journal and in the status
 
     def _present_profile(self) -> Profile:
-        if self.status.run is None:
+        if self.status.profile is None:
             raise RefusedError("No engine was started", remedy="Start one: engine start PROFILE")
-        return self.status.run.profile
+        return self.status.profile
 
     def _refuse_if_living(self) -> None:
         if self.status.state is EngineState.ORPHANED:
@@ -344,7 +361,7 @@ class EngineOperator:
                 remedy="End exactly those: a40console engine clean",
             )
         if self.status.living or self._starting is not None:
-            name = self.status.run.profile.name if self.status.run else "an engine"
+            name = self.status.profile.name if self.status.profile else "an engine"
             raise RefusedError(
                 f"{name} is {self.status.state}",
                 remedy="Switch to another profile: engine switch; or stop it: engine stop",
@@ -361,24 +378,3 @@ def _remove_stale_socket(status: EngineStatus) -> None:
         path = Path(status.run.socket_path)
         if socket_is_stale(path):
             path.unlink(missing_ok=True)
-
-
-def with_speculation(profile: Profile, mode: str) -> Profile:
-    """The profile with speculation `on`, `off`, or on at a depth given as a number.
-
-    Raises:
-        UsageError: If the mode is none of these.
-        RefusedError: If the profile has no speculation.
-    """
-    if profile.speculation is None:
-        raise RefusedError(
-            f"{profile.name} has no speculation",
-            remedy="Add a [speculation] table to a profile of your own.",
-        )
-    if mode in ("on", "off"):
-        changed = replace(profile.speculation, enabled=mode == "on")
-    elif mode.isdecimal() and int(mode) > 0:
-        changed = replace(profile.speculation, enabled=True, tokens=int(mode))
-    else:
-        raise UsageError(f"Speculation is on, off or a number of draft tokens, not {mode!r}")
-    return replace(profile, speculation=changed)

@@ -63,7 +63,9 @@ class EngineStarter:
             return await self._launch(profile, status, publish)
         except ConsoleError as error:
             end = never_began(error.message)
-            publish(replace(status, state=EngineState.FAILED, end=end, remedy=error.remedy))
+            publish(
+                replace(status, state=EngineState.FAILED, phase=None, end=end, remedy=error.remedy)
+            )
             raise
 
     async def check(self, profile: Profile) -> None:

@@ -9,6 +9,7 @@ from a40console.engines.readiness import Stall
 from a40console.engines.tree import ProcessId, ProcessInfo
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Missing
+from a40console.model.profile import Profile
 from a40console.model.snapshot import Difference
 from a40console.operations.record import RunRecord
 
@@ -33,7 +34,12 @@ class EngineStatus:
     """One moment of an engine's life; times are on the monotonic clock."""
 
     state: EngineState = EngineState.ABSENT
+    profile: Profile | None = None
+    """What is asked for, from the moment on that its start is taken up."""
+
     run: RunRecord | None = None
+    """What was started of it."""
+
     phase: str | None = None
     """Of a start: `download`, `load`, `compile`, `capture`; `ready` once it serves."""
 

@@ -229,7 +229,7 @@ class Daemon:
                 host=self._host.view(),
                 gpus=self._gpu.view(),
                 sources=(self._host.status(), self._gpu.status()),
-                profile=status.run.profile if status.run else None,
+                profile=status.profile,
                 evidence=evidence(status, view, now_s),
             ),
             self._findings,

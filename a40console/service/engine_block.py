@@ -13,7 +13,7 @@ NO_ENGINE = Missing("no engine runs")
 
 def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> EngineInfo:
     """The block for an engine of ours."""
-    run = status.run
+    run, profile = status.run, status.profile
     serving = status.state is EngineState.SERVING
     alive = status.living and run is not None
     absent = NO_ENGINE if not alive else UNKNOWN
@@ -24,11 +24,11 @@ def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> E
         phase=status.phase or (Missing("ready") if serving else NO_ENGINE),
         phase_s=_since(status.phase_since_s, now_s, NO_ENGINE),
         eta_s=_eta(status),
-        profile=run.profile.name if run else NO_ENGINE,
-        model=run.profile.model if run else NO_ENGINE,
-        served_name=run.profile.public_name if run else NO_ENGINE,
+        profile=profile.name if profile else NO_ENGINE,
+        model=profile.model if profile else NO_ENGINE,
+        served_name=profile.public_name if profile else NO_ENGINE,
         version=report.version if alive else absent,
-        listen=run.profile.listen if run else NO_ENGINE,
+        listen=profile.listen if profile else NO_ENGINE,
         pid=_or(status.pid if status.living else None, NO_ENGINE),
         session_id=_or(status.session_id if status.living else None, NO_ENGINE),
         uptime_s=_since(status.started_at_s if status.living else None, now_s, NO_ENGINE),
@@ -71,7 +71,7 @@ def foreign_block(
 
 
 def _kind(status: EngineStatus) -> EngineKind | Missing:
-    return status.run.profile.kind if status.run else NO_ENGINE
+    return status.profile.kind if status.profile else NO_ENGINE
 
 
 def _eta(status: EngineStatus) -> Figure:

@@ -87,9 +87,9 @@ class Handlers:
         return {"report": await self._operator.clean()}
 
     async def _test(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        run = self._operator.status.run
+        profile = self._operator.status.profile
         url, token = self._gateway()
-        return await probe_request(url, token, run.profile.public_name if run else "none")
+        return await probe_request(url, token, profile.public_name if profile else "none")
 
     async def _stop_service(self, arguments: Mapping[str, str]) -> dict[str, str]:
         report = "the engine keeps running"
@@ -101,5 +101,5 @@ class Handlers:
         return {"report": report}
 
     def _serving(self) -> dict[str, str]:
-        run = self._operator.status.run
-        return {"profile": run.profile.name} if run else {}
+        profile = self._operator.status.profile
+        return {"profile": profile.name} if profile else {}

@@ -57,7 +57,7 @@ class EngineUpstream:
     def why_not(self) -> Unavailable:
         """Why `current()` answered None, in the client's words."""
         status = self._read_status()
-        name = status.run.profile.name if status.run else "the engine"
+        name = status.profile.name if status.profile else "the engine"
         for_s = self._clock() - status.phase_since_s if status.phase_since_s is not None else 0.0
         match status.state:
             case EngineState.ABSENT | EngineState.STOPPED:

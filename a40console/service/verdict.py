@@ -21,7 +21,7 @@ def evidence(status: EngineStatus, view: EngineView | None, now_s: float) -> Evi
         if starting
         else Missing("nothing starts"),
         start_progress=f"{stall.cause}: {stall.evidence}" if stall else status.phase_detail,
-        stall_after_s=status.run.profile.stall_after_s if status.run else 120.0,
+        stall_after_s=status.profile.stall_after_s if status.profile else 120.0,
         counters_reset_s=view.counters_reset_s if view else quiet,
         survivors=tuple(Survivor(p.pid, p.name) for p in status.survivors),
         unkillable=status.left == "unkillable",

@@ -6,7 +6,7 @@ import pytest
 
 from a40console.errors import RefusedError, UsageError
 from a40console.model.profile import Profile, Speculation
-from a40console.operations.operator import with_speculation
+from a40console.operations.speculation import with_speculation
 from a40console.operations.watch import RestartPolicy
 
 

@@ -522,3 +522,23 @@ async def test_snapshots_that_wait_are_replaced_by_the_newest() -> None:
         for seq in range(500, 600):
             service.push(replace(make.snapshot(), seq=seq))
         await until(pilot, lambda: app.reading.snapshot.seq == 599)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 12), (60, 16), (99, 31), (120, 24), (300, 90)])
+async def test_any_size_draws_every_view(size: tuple[int, int]) -> None:
+    async with running(FakeService(), size=size) as (app, pilot):
+        for key in ("2", "3", "1", "question_mark", "escape", "X", "n"):
+            await pilot.press(key)
+            await pilot.pause()
+        assert isinstance(app.screen, MonitorScreen)
+
+
+async def test_a_resize_changes_the_layout_at_once() -> None:
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+        assert "pass/s × tok/pass" in screen_text(app)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "pass/s×tok" in screen_text(app))
+        compact = app.screen.query_one("#compact", Panel)
+        await until(pilot, lambda: "15 min, peak" in compact.plain)
+        await pilot.resize_terminal(200, 50)
+        await until(pilot, lambda: "counted by" in screen_text(app))
