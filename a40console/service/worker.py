@@ -126,6 +126,7 @@ def _server(app: Starlette) -> QuietServer:
             access_log=False,
             log_config=None,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,
         )

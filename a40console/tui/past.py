@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Slot, Snapshot
 from a40console.tui.format import unix_seconds
 
@@ -39,7 +39,7 @@ class PhaseSpan:
     """A phase of the engine that this console watched."""
 
     name: str
-    seconds: float
+    seconds: Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,8 @@ class Past:
             self._engine_id = engine.id
             self.phases.clear()
         if not self.phases or self.phases[-1].name != engine.phase:
-            self.phases.append(PhaseSpan(engine.phase, 0.0))
-        self.phases[-1].seconds = number(engine.phase_s) or 0.0
+            self.phases.append(PhaseSpan(engine.phase, engine.phase_s))
+        self.phases[-1].seconds = engine.phase_s
 
 
 def _label(kind: str) -> str:

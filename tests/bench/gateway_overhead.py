@@ -329,7 +329,7 @@ async def compare(direct: int, gateway: int, child: psutil.Process, seconds: flo
         added_ms = median_ms(through) - median_ms(straight)
         ratio = through.tokens_per_s / straight.tokens_per_s
         print(
-            f"  {streams:2} streams, one request after the other: {straight.tokens_per_s:5.0f} tok/s "
+            f"  {streams:2} streams, one request after another: {straight.tokens_per_s:5.0f} tok/s "
             f"direct, ratio {ratio:.4f}, added TTFT p50 {added_ms:5.2f} ms, "
             f"CPU {used_us:5.1f} µs a chunk"
         )

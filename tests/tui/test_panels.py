@@ -247,16 +247,22 @@ def test_rows_keep_their_place_when_others_end() -> None:
 @pytest.mark.parametrize(
     ("counter", "said"),
     [
-        (509.0, "Σ 509 ✓ counter"),
-        (600.0, "Σ 509 ≠ counter 600: 91.0 not in a row"),
-        (400.0, "Σ 509 ≠ counter 400: 109 too many"),
-        (Estimated(509.4), "Σ 509 ✓ counter"),
-        (Missing("the counter was reset"), "Σ 509 counter –"),
+        (509.0, "Σ ≈509 ✓ counter"),
+        (600.0, "Σ ≈509 ≠ counter 600: 91.0 not in a row"),
+        (400.0, "Σ ≈509 ≠ counter 400: 109 too many"),
+        (Estimated(509.4), "Σ ≈509 ✓ counter"),
+        (Missing("the counter was reset"), "Σ ≈509 counter –"),
     ],
 )
 def test_the_sum_is_checked_against_the_counter(counter: float, said: str) -> None:
     snapshot = make.snapshot(throughput=make.throughput(counter))
     assert said in text(table(read(snapshot), 120))
+
+
+def test_rows_without_a_count_are_named_beside_the_sum() -> None:
+    blind = make.slot(window_tokens_per_s=Missing("no plugin"))
+    snapshot = make.snapshot(slots=(*make.four_slots(), blind))
+    assert "Σ ≈509 ✓ counter (1 row not counted)" in text(table(read(snapshot), 120))
 
 
 def test_a_missing_list_of_slots_says_why() -> None:

@@ -7,6 +7,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import number
 from a40console.model.snapshot import Snapshot
 from a40console.tui import format as fmt
+from a40console.tui.format import shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
 from a40console.tui.keymap import action
 from a40console.tui.panels.findings import GLYPHS, ranked
@@ -48,7 +49,7 @@ def phases(reading: Reading) -> list[Line]:
         tail = "" if eta is None else f"   ≈ {fmt.duration(eta)} left"
         glyph, role = ("◐", Role.WARN) if here else ("●", Role.GOOD)
         name = clean(PHASES.get(phase.name, phase.name))
-        spent = fmt.duration(phase.seconds)
+        spent = shown(phase.seconds, fmt.duration)
         lines.append(line(Span(f"{glyph} ", role), f"{name:<26}{spent:>9}", Span(tail, Role.MUTED)))
     return lines
 

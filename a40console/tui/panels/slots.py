@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rich.cells import cell_len, set_cell_size
 
-from a40console.model.figures import Figure, Missing, number, ratio
+from a40console.model.figures import Figure, Missing, number, ratio, total
 from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
@@ -226,26 +226,35 @@ def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
     held = f"gate {requests.held}" if form.short else f"held at gate {requests.held}"
     queued = shown(requests.waiting, fmt.count)
     queue = f"queue {queued}" if form.short else f"queued in engine {queued}"
-    total, verdict = _check(reading.snapshot)
-    room = form.end_of("speed") - width_of(total)
-    more = f"… {hidden} more rows   " if hidden else ""
-    left = pad(line(Span("  "), Span(more, Role.KEY), Span(f"{held}   {queue}", Role.MUTED)), room)
-    return line(left, total, verdict)
+    added, verdict = _check(reading.snapshot)
+    room = form.end_of("speed") - width_of(added)
+    more = f"… {fmt.plural(hidden, 'more row')}   " if hidden else ""
+    left = pad(
+        line(Span("  "), Span(more, Role.LABEL), Span(f"{held}   {queue}", Role.MUTED)), room
+    )
+    return line(left, added, verdict)
 
 
 def _check(snapshot: Snapshot) -> tuple[Line, Line]:
     """Σ of the slots over the window, and how it compares with the engine's counter."""
     if isinstance(snapshot.slots, Missing):
         return line(f"Σ {DASH}"), line(Span(f" {clean(snapshot.slots.reason)}", Role.MUTED))
-    parts = [number(slot.window_tokens_per_s) for slot in snapshot.slots]
-    added = sum(part for part in parts if part is not None)
-    total = line(f"Σ {fmt.rate(added)}")
+    figures = [slot.window_tokens_per_s for slot in snapshot.slots]
+    counted = [figure for figure in figures if not isinstance(figure, Missing)]
+    added = total(counted) if counted else 0
+    uncounted = len(figures) - len(counted)
+    note = f" ({fmt.plural(uncounted, 'row')} not counted)" if uncounted else ""
+    verdict = _against_counter(number(added) or 0.0, snapshot)
+    return line(f"Σ {shown(added, fmt.rate)}"), line(verdict, Span(note, Role.MUTED))
+
+
+def _against_counter(added: float, snapshot: Snapshot) -> Line:
     counter = number(snapshot.throughput.generation_tokens_per_s)
     if counter is None:
-        return total, line(Span(f" counter {DASH}", Role.MUTED))
+        return line(Span(f" counter {DASH}", Role.MUTED))
     gap = counter - added
     if abs(gap) <= max(1.0, 0.01 * counter):
-        return total, line(Span(" ✓ counter", Role.GOOD))
+        return line(Span(" ✓ counter", Role.GOOD))
     word = "not in a row" if gap > 0 else "too many"
     text = f" ≠ counter {fmt.rate(counter)}: {fmt.rate(abs(gap))} {word}"
-    return total, line(Span(text, Role.WARN))
+    return line(Span(text, Role.WARN))

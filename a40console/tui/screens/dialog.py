@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Click, Key
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
@@ -21,6 +21,14 @@ Result = TypeVar("Result")
 TextDraw = Callable[[int], Sequence[Line]]
 """A text's lines for a width."""
 
+_WIDTH = 84
+_FRAME_COLUMNS = 5
+"""Padding on both sides and the scrollbar."""
+
+_FRAME_ROWS = 7
+"""Padding, the title, the keys, their blank lines, and one row of the screen below."""
+
+_BUTTON_ROWS = 2
 _HOTKEYS = "123456789abcdefghilmoprstuvwxyz"
 
 
@@ -35,8 +43,8 @@ class Fitted(Lines):
         """Draw for the present width."""
         self.paint(self._draw(self.size.width))
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as the text takes at this width."""
+    def rows_at(self, width: int) -> int:
+        """How many rows the text takes at a width."""
         return len(self._draw(width))
 
     def on_resize(self) -> None:
@@ -65,6 +73,15 @@ class Dialog(ModalScreen[Result]):
     def compose_body(self) -> ComposeResult:
         """The dialog's own widgets."""
         raise NotImplementedError
+
+    def on_resize(self) -> None:
+        """Give the text the rows it needs, or those that there are; then it scrolls."""
+        width = min(_WIDTH, self.size.width - 4) - _FRAME_COLUMNS
+        frame = _FRAME_ROWS + _BUTTON_ROWS * len(self.query("#buttons"))
+        self.query_one("#dialog").styles.width = width + _FRAME_COLUMNS
+        self.query_one("#scroll").styles.height = max(
+            1, min(self.query_one("#text", Fitted).rows_at(width), self.size.height - frame)
+        )
 
     def action_close(self) -> None:
         """Close without an answer."""

@@ -61,29 +61,34 @@ class SlotTable(Panel):
         return faded(table) if reading.stale else table
 
     def _body(self, reading: Reading, form: Layout, room: int) -> list[Line]:
-        """The rows and the sum of the live ones; where room is short, the rows around the cursor.
+        """Live rows, their sum, finished rows; where room is short, the rows around the cursor.
 
-        `_places` is filled beside it: the row that each line belongs to.
+        The sum is always there. `_places` is filled beside the lines: the row each belongs to.
         """
         live = sum(map(slots.is_live, self._rows))
-        places: list[int | None] = [*range(live), None, None, *range(live, len(self._rows))]
-        if live == 0:
-            places.insert(0, None)
-        if len(places) <= room:
-            lines = [() if place is None else self._row(place, form, reading) for place in places]
-            lines[max(live, 1)] = slots.sum_line(reading, form)
-            if live == 0:
-                lines[0] = self._nothing(reading)
-            self._places = places
-            return lines
-        shown = room - 1
-        self._top = max(0, min(self._top, self._cursor, len(self._rows) - shown))
-        self._top = max(self._top, self._cursor - shown + 1)
-        window = range(self._top, min(self._top + shown, len(self._rows)))
-        self._places = [*window]
-        hidden = len(self._rows) - len(window)
-        lines = [self._row(index, form, reading) for index in window]
-        return [*lines, slots.sum_line(reading, form, hidden=hidden)]
+        head = min(max(live, 1), room - 1)
+        tail = max(0, room - head - 2)
+        above = self._window(0, live, head)
+        below = self._window(live, len(self._rows), tail)
+        if live > head and self._cursor >= live:
+            above, below = self._window(0, len(self._rows), head), range(0)
+        hidden = len(self._rows) - len(above) - len(below)
+        total = slots.sum_line(reading, form, hidden=hidden)
+        lines = [self._row(index, form, reading) for index in above] or [self._nothing(reading)]
+        self._places = [*above] if above else [None]
+        if below:
+            self._places += [None, None, *below]
+            return [*lines, total, (), *(self._row(index, form, reading) for index in below)]
+        return [*lines, total]
+
+    def _window(self, first: int, end: int, room: int) -> range:
+        """As many rows as there is room for, the cursor's among them if it is in that part."""
+        shown = min(room, end - first)
+        top = max(first, min(self._top, end - shown))
+        if first <= self._cursor < end and shown:
+            top = max(min(top, self._cursor), self._cursor - shown + 1)
+            self._top = top
+        return range(top, top + shown)
 
     def _row(self, index: int, form: Layout, reading: Reading) -> Line:
         mark = "▸ " if index == self._cursor else "  "
