@@ -39,7 +39,9 @@ async def _talk(gateway: str, number: int) -> None:
     """One client that asks again as soon as it is answered."""
     await asyncio.sleep(number * 1.5)
     while True:
-        await chat(gateway, WORDS.format(number), max_tokens=400 + 60 * number)
+        await chat(
+            gateway, WORDS.format(number), max_tokens=400 + 60 * number, model="smollm2-135m"
+        )
 
 
 def main(folder: Path) -> None:

@@ -308,7 +308,9 @@ async def read_identity(http: EngineHttp) -> Identity:
     answer = await http.get("/props", timeout_s=HEALTH_TIMEOUT_S)
     props = http.require(answer, "props").json_object()
     build = props.get("build_info")
-    version: Text = build if isinstance(build, str) else Missing("/props does not tell it")
+    version: Text = Missing("this build does not know its own version")
+    if isinstance(build, str) and not build.endswith("unknown"):
+        version = build
     length: Figure = Missing("/props does not tell it")
     settings = props.get("default_generation_settings")
     if isinstance(settings, dict) and isinstance(settings.get("n_ctx"), int):
