@@ -5,8 +5,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -48,9 +50,25 @@ def load_or_make_token(path: Path) -> str:
     return token
 
 
-def allow_everybody(headers: Headers) -> bool:
-    """Loopback: whoever is on this machine may."""
-    return True
+def allow_this_machine(headers: Headers) -> bool:
+    """Loopback without a token: programs of this machine may, web pages may not.
+
+    A page that a browser here shows could otherwise use the models: by a request of its own, which
+    names its origin, or under a host name of its own that resolves to this machine.
+    """
+    origin = headers.get("origin")
+    if origin is not None and not _is_loopback(urlsplit(origin).hostname):
+        return False
+    return _is_loopback(urlsplit(f"//{headers.get('host', 'localhost')}").hostname)
+
+
+def _is_loopback(name: str | None) -> bool:
+    if name is None:
+        return False
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def require_token(token: str) -> Authoriser:
@@ -86,7 +104,8 @@ class RequireAuthorisation:
             return
         refusal = Refusal(
             401,
-            "The gateway's token is missing or wrong. Send it as 'Authorization: Bearer TOKEN' or "
+            "The gateway's token is missing or wrong; where none is demanded, only programs of this "
+            "machine may use it, under the name localhost. Send the token as 'Authorization: Bearer TOKEN' or "
             "as x-api-key; on the machine of the gateway, 'a40console env' prints it.",
         )
         await refuse(grammar_of(scope["path"], headers), refusal)(scope, receive, send)

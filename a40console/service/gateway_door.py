@@ -6,7 +6,12 @@ import ipaddress
 import socket
 from pathlib import Path
 
-from a40console.gateway.auth import Authoriser, allow_everybody, load_or_make_token, require_token
+from a40console.gateway.auth import (
+    Authoriser,
+    allow_this_machine,
+    load_or_make_token,
+    require_token,
+)
 
 OPEN_TOKEN = "local"  # noqa: S105 - clients insist on sending one; nobody checks it on loopback
 
@@ -33,4 +38,4 @@ class GatewayDoor:
 
     def authoriser(self) -> Authoriser:
         """What decides whether a request may pass."""
-        return require_token(self.token) if self.token else allow_everybody
+        return require_token(self.token) if self.token else allow_this_machine

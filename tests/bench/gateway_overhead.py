@@ -35,7 +35,7 @@ import uvicorn
 import uvloop
 
 from a40console.gateway.app import build_gateway
-from a40console.gateway.auth import allow_everybody
+from a40console.gateway.auth import allow_this_machine
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import Endpoint
@@ -176,7 +176,7 @@ class Serving:
 
 def run_gateway(path: str, port: int, plugin: bool) -> None:
     upstream = Upstream(Endpoint("http://engine", path), "vllm", "smollm2", plugin, "bench")
-    app = build_gateway(upstream=Serving(upstream), meter=Meter(), authorise=allow_everybody)
+    app = build_gateway(upstream=Serving(upstream), meter=Meter(), authorise=allow_this_machine)
     uvicorn.run(
         app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", ws="none",
         access_log=False, log_level="warning",
@@ -208,7 +208,7 @@ class Client(asyncio.Protocol):
         body = {"model": "m", "stream": True, "messages": [], "user": kind, "max_tokens": tokens}
         data = json.dumps(body).encode()
         self.request = (
-            b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nconnection: close\r\n"
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
             b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(data), data)
         )
         self.done = asyncio.get_running_loop().create_future()

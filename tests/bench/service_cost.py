@@ -1,11 +1,12 @@
 """What the service costs at 1 Hz on a real 64 KB exposition, with `vllmstat` on the same one.
 
-    python -m tests.bench.service_cost [--seconds 60] [--windows 1] [--json]
+    python -m tests.bench.service_cost [--seconds 60] [--windows 1] [--interval 1] [--json]
 
 Starts a real service with an engine that plays the exposition, an idle gateway and one reader of
 its snapshots, and measures processor time, memory and the reader's bytes. `vllmstat` comes from
 the package index into an environment of its own and watches the same engine on a terminal in the
-same window. It draws while it reads; what our console draws is `tui_cost`'s to measure. Exit code
+same window. It draws while it reads; what our console draws is `tui_cost`'s to measure. With
+`--interval 0.05` an hour's snapshots are made in three minutes, for the growth of memory. Exit code
 1 when a budget is missed.
 """
 
@@ -39,6 +40,7 @@ WARM_UP_S = 20.0
 CPU_BUDGET_PERCENT = 2.5
 MEMORY_BUDGET_MB = 90.0
 PEER = "vllmstat"
+SETTINGS = "[gateway]\nport = 0\n[service]\ninterval_s = {interval_s}\n"
 ROLES = {"parent": "service.supervisor", "worker": "service.worker", "keeper": "keeper.py"}
 """What tells the service's processes apart, by their command lines."""
 
@@ -129,7 +131,7 @@ class SnapshotReader:
 
 
 @contextmanager
-def peer(port: int) -> Iterator[psutil.Process | None]:
+def peer(port: int, interval_s: float) -> Iterator[psutil.Process | None]:
     """`vllmstat` on a terminal of 120×40, watching the engine's port; None where it is not had."""
     folder = Path(tempfile.mkdtemp(prefix="a40peer-"))
     try:
@@ -137,7 +139,7 @@ def peer(port: int) -> Iterator[psutil.Process | None]:
         if program is None:
             yield None
             return
-        command = [program, "--url", f"http://127.0.0.1:{port}", "--interval", "1"]
+        command = [program, "--url", f"http://127.0.0.1:{port}", "--interval", str(interval_s)]
         with _on_terminal(command) as process:
             yield process
     finally:
@@ -186,9 +188,10 @@ def _on_terminal(command: list[str]) -> Iterator[psutil.Process]:
 
 
 @contextmanager
-def service(port: int) -> Iterator[Console]:
+def service(port: int, interval_s: float) -> Iterator[Console]:
     """A service that serves the playing engine, with nothing else to do."""
     with console() as made:
+        made.configure(SETTINGS.format(interval_s=interval_s))
         engine = Path(__file__).with_name("exposition_engine.py")
         made.profile("bench", PROFILE.format(executable=engine, port=port))
         made.serve("--profile", "bench")
@@ -289,15 +292,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=60.0, help="length of a window")
     parser.add_argument("--windows", type=int, default=1, help="how many; medians are told")
+    parser.add_argument("--interval", type=float, default=1.0, help="seconds between snapshots")
     parser.add_argument("--alone", action="store_true", help=f"without {PEER}")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     port = free_port()
-    with service(port) as made:
+    with service(port, chosen.interval) as made:
         if chosen.alone:
             windows = _windows(made, None, chosen.seconds, chosen.windows)
         else:
-            with peer(port) as rival:
+            with peer(port, chosen.interval) as rival:
                 windows = _windows(made, rival, chosen.seconds, chosen.windows)
     if chosen.json:
         print(json.dumps([asdict(window) for window in windows], indent=1))

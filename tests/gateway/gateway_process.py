@@ -7,7 +7,7 @@ import sys
 import uvicorn
 
 from a40console.gateway.app import build_gateway
-from a40console.gateway.auth import allow_everybody
+from a40console.gateway.auth import allow_this_machine
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Upstream
 from a40console.model.engine import Endpoint
@@ -16,7 +16,7 @@ from tests.gateway.stub import State
 
 def main(path: str, port: str) -> None:
     upstream = Upstream(Endpoint("http://engine", path), "vllm", "smollm2", False, "run-1")
-    app = build_gateway(upstream=State(upstream), meter=Meter(), authorise=allow_everybody)
+    app = build_gateway(upstream=State(upstream), meter=Meter(), authorise=allow_this_machine)
     uvicorn.run(
         app, host="127.0.0.1", port=int(port), loop="uvloop", http="httptools", ws="none",
         access_log=False, log_level="warning",

@@ -18,7 +18,7 @@ from typing import Any, Self
 import uvicorn
 
 from a40console.gateway.app import build_gateway
-from a40console.gateway.auth import Authoriser, allow_everybody
+from a40console.gateway.auth import Authoriser, allow_this_machine
 from a40console.gateway.bodies import BodyLimits
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Unavailable, Upstream
@@ -229,7 +229,7 @@ async def gateway(
     upstream: Upstream | None,
     *,
     why: Unavailable = STOPPED,
-    authorise: Authoriser = allow_everybody,
+    authorise: Authoriser = allow_this_machine,
     limits: BodyLimits = LIMITS,
 ) -> AsyncIterator[Gateway]:
     state, meter = State(upstream, why), Meter()
@@ -301,7 +301,7 @@ async def call(
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     verb = method or ("GET" if data is None else "POST")
-    lines = [f"{verb} {path} HTTP/1.1", "host: gateway"]
+    lines = [f"{verb} {path} HTTP/1.1", "host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     if data is not None:
         lines += ["content-type: application/json", f"content-length: {len(data)}"]

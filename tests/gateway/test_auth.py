@@ -9,7 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from a40console.errors import RefusedError
-from a40console.gateway.auth import load_or_make_token, require_token
+from a40console.gateway.auth import allow_this_machine, load_or_make_token, require_token
 
 
 def mode(path: Path) -> int:
@@ -64,3 +64,19 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 )
 def test_the_token_opens_either_way(headers: dict[str, str], passes: bool) -> None:
     assert require_token("a40-right")(Headers(headers)) is passes
+
+
+@pytest.mark.parametrize(
+    ("headers", "passes"),
+    [
+        ({"host": "127.0.0.1:8080"}, True),
+        ({"host": "localhost:8080"}, True),
+        ({"host": "[::1]:8080"}, True),
+        ({"host": "127.0.0.1:8080", "origin": "http://localhost:3000"}, True),
+        ({"host": "127.0.0.1:8080", "origin": "https://example.com"}, False),
+        ({"host": "127.0.0.1:8080", "origin": "null"}, False),
+        ({"host": "rebound.example.com:8080"}, False),
+    ],
+)
+def test_without_a_token_web_pages_are_kept_out(headers: dict[str, str], passes: bool) -> None:
+    assert allow_this_machine(Headers(headers)) is passes

@@ -300,7 +300,9 @@ async def test_a_full_gateway_says_when_to_come_back() -> None:
         gateway(engine.upstream, limits=limits) as served,
     ):
         _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-        writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: 99\r\n\r\n{")
+        writer.write(
+            b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{"
+        )
         await until(lambda: served.meter.counts().held_bytes == 99)
         async with call(served.port, MESSAGES, b"{}") as answer:
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
@@ -495,7 +497,9 @@ async def test_a_client_that_leaves_frees_the_engine_at_once(
 async def test_a_client_that_leaves_while_it_sends_never_reaches_the_engine() -> None:
     async with StubEngine(silent) as engine, gateway(engine.upstream) as served:
         _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-        writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: 99\r\n\r\n{")
+        writer.write(
+            b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{"
+        )
         await until(lambda: served.meter.counts().held_bytes == 99)
         writer.transport.abort()
         await until(lambda: served.meter.counts().aborted == 1)

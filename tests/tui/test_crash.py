@@ -33,12 +33,16 @@ async def test_a_bug_closes_the_console_with_exit_code_1(
     log = tmp_path / "console.log"
     service = FakeService()
     app = ConsoleApp(service.client, Settings(), crash_log=log)
-    with pytest.raises(ZeroDivisionError):
+
+    async def meet_a_bug() -> None:
         async with app.run_test() as pilot:
             await until(pilot, lambda: app.reading.link.state == "live")
             monkeypatch.setattr(ConsoleApp, "show_reading", lambda self: 1 / 0)
             service.push(service.snapshot)
             await until(pilot, log.exists)
             await pilot.pause(0.2)
+
+    with pytest.raises(ZeroDivisionError):
+        await meet_a_bug()
     assert app.return_code == 1
     assert "ZeroDivisionError" in log.read_text()
