@@ -104,9 +104,9 @@ class RequireAuthorisation:
             return
         refusal = Refusal(
             401,
-            "The gateway's token is missing or wrong; where none is demanded, only programs of this "
-            "machine may use it, under the name localhost. Send the token as 'Authorization: Bearer TOKEN' or "
-            "as x-api-key; on the machine of the gateway, 'a40console env' prints it.",
+            "The gateway's token is missing or wrong; where none is demanded, only programs of "
+            "this machine may use it, under the name localhost. Send the token as 'Authorization: "
+            "Bearer TOKEN' or as x-api-key; on the gateway's machine, 'a40console env' prints it.",
         )
         await refuse(grammar_of(scope["path"], headers), refusal)(scope, receive, send)
 

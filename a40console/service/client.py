@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -84,14 +84,14 @@ class ServiceClient:
         """The newest snapshot."""
         return await self._get(Snapshot, "/v1/snapshot")
 
-    async def snapshots(self) -> AsyncIterator[Snapshot]:
+    async def snapshots(self) -> AsyncGenerator[Snapshot]:
         """Snapshots as they are made, the newest first of all; ends with NoServiceError."""
         timeout = httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S)
         try:
             async with self._http.stream("GET", "/v1/snapshots", timeout=timeout) as response:
                 async for line in response.aiter_lines():
                     if line:
-                        yield _decoded(Snapshot, json.loads(line))
+                        yield _decoded(Snapshot, _parsed(line))
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         raise NoServiceError("The service ended the stream", remedy="It is probably restarting.")
@@ -170,7 +170,7 @@ class ServiceClient:
             ) from error
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        data = response.json()
+        data = _parsed(response.content)
         if response.is_error:
             raise _trouble(_decoded(Trouble, data))
         return data
@@ -181,6 +181,17 @@ class ServiceClient:
             evidence=f"{self._socket_path}: {str(error) or type(error).__name__}",
             remedy="Start one with: a40console serve",
         )
+
+
+def _parsed(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise NoServiceError(
+            "The service's answer was cut short",
+            evidence=str(error),
+            remedy="It is probably restarting; try again.",
+        ) from error
 
 
 def _decoded(kind: type[T], data: Any) -> T:

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -79,8 +80,9 @@ def _become_supervisor(orders: str, doors: Doors, log_file: Path) -> NoReturn:
     """
     for fd in doors.fds:
         os.set_inheritable(fd, True)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a full disk under them must not keep the service from starting
+            stream.flush()
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     os.execv(sys.executable, command_line("supervisor", orders, str(log_file)))  # noqa: S606
 

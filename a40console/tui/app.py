@@ -262,5 +262,7 @@ def run_console(paths: Paths, settings: Settings, *, mouse: bool = True) -> int:
         crash_log=paths.state / "console.log",
     )
     app.run(mouse=mouse)
-    watchdog.stop()
-    return app.return_code or 0
+    code = app.return_code or 0
+    # Textual's input thread may outlive the application on a terminal that is gone.
+    watchdog.leaving(code)
+    return code

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -13,7 +13,6 @@ from a40console.errors import ConsoleError, NoServiceError
 from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
 
 if TYPE_CHECKING:
-    from a40console.model.snapshot import Snapshot
     from a40console.service.client import ServiceClient
 
 ClientFactory = Callable[[], "ServiceClient"]
@@ -53,7 +52,7 @@ class Feed:
         while True:
             try:
                 await self._greet(client)
-                stream = cast("AsyncGenerator[Snapshot]", client.snapshots())
+                stream = client.snapshots()
                 async with aclosing(stream) as snapshots:
                     async for snapshot in snapshots:
                         wait_s = FIRST_WAIT_S

@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fake_vllm import OutputProcessor, output
 from starlette.applications import Starlette
 
 from a40console.vllm_plugin.endpoint import (
@@ -23,6 +22,7 @@ from a40console.vllm_plugin.endpoint import (
     read_token,
 )
 from a40console.vllm_plugin.watch import Watch
+from tests.vllm_plugin.fake_vllm import OutputProcessor, output
 
 TOKEN = "a-token-of-its-own"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -7,11 +7,17 @@ from types import MethodType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_vllm import IterationStats, OutputProcessor, RequestState, output, report
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.vllm_plugin.watch import Watch
+from tests.vllm_plugin.fake_vllm import (
+    IterationStats,
+    OutputProcessor,
+    RequestState,
+    output,
+    report,
+)
 
 
 def attached(processor: Any, *, draft_tokens: int = 0) -> Watch:
