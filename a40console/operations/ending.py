@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from a40console.engines.diagnosis import Ending, diagnose
 from a40console.engines.logs import last_lines
 from a40console.engines.process import EngineProcess
 from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT, EngineExit
-from a40console.model.engine import EngineEnd
+from a40console.errors import ConsoleError, NotServingError
+from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Missing
 from a40console.operations.status import EngineStatus
-from a40console.operations.watch import Explanation
+from a40console.operations.watch import Explain, Explanation
 
 DIAGNOSED_LINES = 400
 
@@ -56,3 +58,21 @@ def never_began(cause: str) -> EngineEnd:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def failed_start(
+    process: EngineProcess, status: EngineStatus, error: ConsoleError, explain: Explain | None
+) -> tuple[ConsoleError, EngineStatus]:
+    """What a start that failed is told as, and the status it leaves.
+
+    `explain` is for one that ended by itself; without it the error says enough.
+    """
+    if explain is None:
+        end = end_of(process.exit() or UNSEEN_EXIT, error.message)
+    else:
+        why = explain(process, status)
+        name = status.profile.name if status.profile else "the engine"
+        end, text = why.end, f"{name} did not start: {why.end.cause}"
+        error = NotServingError(text, evidence=why.evidence, remedy=why.remedy)
+    failed = replace(status, state=EngineState.FAILED, phase=None, end=end, remedy=error.remedy)
+    return error, failed

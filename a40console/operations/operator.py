@@ -10,21 +10,27 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-from a40console.engines.ports import socket_is_stale
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
-from a40console.operations.ending import end_of
+from a40console.operations.adoption import adopted_status
+from a40console.operations.ending import end_of, failed_start
 from a40console.operations.roles import Recorder, Starter
 from a40console.operations.speculation import with_speculation
-from a40console.operations.status import EngineStatus
-from a40console.operations.watch import Ending, Explain, RestartPolicy, Watcher
+from a40console.operations.status import EngineStatus, refuse_another
+from a40console.operations.watch import Explain, RestartPolicy, Watcher, ended_by_itself
 from a40console.paths import Paths
+
+CLEAN_TIMEOUT_S = 2.0
+INTERRUPTED = "The start was interrupted by a stop"
+
+
+class StartInterruptedError(RefusedError):
+    """A stop came while an engine was starting."""
 
 
 class EngineOperator:
@@ -53,6 +59,7 @@ class EngineOperator:
         self._starting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._process: EngineProcess | None = None
+        self._stops_wanted = 0
         self.status = EngineStatus()
         self.on_change: Callable[[EngineStatus], None] = lambda status: None
         """Called after each change of status: telemetry and gateway follow the engine by it."""
@@ -88,22 +95,33 @@ class EngineOperator:
     async def stop(self) -> str:
         """Stop the engine and verify that nothing of it is left; what the operator reads.
 
+        A start under way is interrupted; a switch goes no further than it is.
+
         Raises:
             RefusedError: If there is no engine.
             ConsoleError: If something of it is left.
         """
-        if self._starting is not None:
-            self._starting.cancel()
-        async with self._turn:
-            desire.forget(self._desired_file)
-            if self._process is None:
+        self._stops_wanted += 1
+        try:
+            if self._starting is not None:
+                self._starting.cancel()
+            async with self._turn:
+                desire.forget(self._desired_file)
+                if self._process is not None:
+                    return await self._take_down(self._process)
                 if self.status.state is EngineState.ABSENT:
-                    raise RefusedError(
-                        "No engine runs", remedy="Start one: a40console engine start"
-                    )
+                    remedy = "Start one: a40console engine start"
+                    raise RefusedError("No engine runs", remedy=remedy)
                 self._publish(replace(self.status, state=EngineState.STOPPED, phase=None))
                 return "Nothing was running."
-            return await self._take_down()
+        finally:
+            self._stops_wanted -= 1
+
+    async def settle(self) -> None:
+        """Wait until a stop that is under way has ended."""
+        if self.status.state is EngineState.STOPPING:
+            async with self._turn:
+                return
 
     async def restart(self) -> None:
         """Stop the engine and start the same profile again, as it was asked for last."""
@@ -123,51 +141,49 @@ class EngineOperator:
         await self._replace(with_speculation(self._present_profile(), mode))
 
     async def clean(self) -> str:
-        """End exactly the processes that an engine without its leader left behind."""
+        """End exactly the processes that an engine left behind, an unkillable leader included."""
         async with self._turn:
             if self._process is None or self.status.state is not EngineState.ORPHANED:
                 raise RefusedError("Nothing of an engine is left over")
             self._unwatch()
-            report = await self._process.clean()
+            report = await self._process.stop(term_timeout_s=CLEAN_TIMEOUT_S)
             if report.left:
-                raise self._left_behind(report.describe())
-            _remove_stale_socket(self.status)
+                raise self._left_behind(self._process, report.describe())
+            record.remove_stale_socket(self.status.run)
             self._record("engine.cleaned", report.describe())
             self._process = None
-            self._publish(replace(self.status, state=EngineState.STOPPED, survivors=(), left=""))
+            self._publish(
+                replace(self.status, state=EngineState.STOPPED, phase=None, survivors=(), left="")
+            )
             return report.describe()
 
     async def adopt(self) -> bool:
-        """Take over an engine that a service before us started; whether there is one."""
+        """Take over an engine that a service before us started; whether there is one.
+
+        One that ended while no service watched is explained, and what was desired of it stays.
+        """
         run = record.latest(self._runs)
-        process = EngineProcess.adopt(run.folder(self._runs)) if run else None
+        process = EngineProcess.recorded(run.folder(self._runs)) if run else None
         if run is None or process is None:
             return False
-        orphaned = process.state() is ProcessState.ORPHANED
-        age_s = self._clock() - process.identity.started_monotonic_s
+        status = adopted_status(run, process, self._clock())
+        if process.state() is ProcessState.ENDED:
+            if desire.desired(self._desired_file) is not None:
+                ending = ended_by_itself(status, self._explain(process, status))
+                self._publish(ending.status)
+                self._record(ending.kind, ending.text, "error", ending.evidence)
+            return False
         self._process = process
-        status = EngineStatus(
-            state=EngineState.ORPHANED if orphaned else EngineState.STARTING,
-            profile=run.profile,
-            run=run,
-            phase=None if orphaned else "load",
-            phase_since_s=process.identity.started_monotonic_s,
-            pid=process.pid,
-            session_id=process.identity.session_id,
-            leader=process.identity.leader,
-            started_at_s=process.identity.started_monotonic_s,
-            survivors=tuple(process.members()) if orphaned else (),
-            left="survivors" if orphaned else "",
-        )
-        if orphaned:
+        if status.state is EngineState.ORPHANED:
             status = replace(status, end=self._explain(process, status).end)
         self._publish(status)
+        age_s = self._clock() - process.identity.started_monotonic_s
         self._record("engine.adopted", f"{run.profile.name}, {age_s:.0f} s old, is taken over")
-        if orphaned:
+        if status.state is not EngineState.STARTING:
             self._watch(process)
-        else:
-            async with self._turn:
-                await self._interruptible(self._see_ready(status, process))
+            return True
+        async with self._turn:
+            await self._interruptible(self._see_ready(status, process))
         return True
 
     async def close(self) -> None:
@@ -188,9 +204,11 @@ class EngineOperator:
                 self._refuse_if_living()
             await self._starter.check(profile)
             if self._process is not None:
-                await self._take_down()
+                await self._take_down(self._process)
             try:
                 await self._bring_up(profile, asked=True)
+            except StartInterruptedError:
+                raise  # whoever stopped it wants nothing put back
             except ConsoleError as error:
                 if before is None:
                     raise
@@ -212,6 +230,8 @@ class EngineOperator:
         )
 
     async def _bring_up(self, profile: Profile, *, asked: bool) -> None:
+        if self._stops_wanted:
+            raise StartInterruptedError(INTERRUPTED)
         self._unwatch()
         await self._interruptible(self._start_now(profile, asked=asked))
 
@@ -223,7 +243,7 @@ class EngineOperator:
         except asyncio.CancelledError:
             if not self._starting.cancelled():
                 raise
-            raise RefusedError("The start was interrupted by a stop") from None
+            raise StartInterruptedError(INTERRUPTED) from None
         finally:
             self._starting = None
 
@@ -252,20 +272,34 @@ class EngineOperator:
         await self._see_ready(status, process)
 
     async def _see_ready(self, status: EngineStatus, process: EngineProcess) -> None:
+        """Wait until it serves; one that does not is ended, and its end explained.
+
+        Whoever interrupts this takes the process down, or leaves it to the next service.
+        """
         self._process = process
         try:
-            with self._failure_recorded():
-                status = await self._starter.await_ready(status, process, self._publish)
-        except asyncio.CancelledError:
-            raise  # whoever interrupted takes it down, or leaves it to the next service
-        except ConsoleError:
-            self._process = None
-            raise
+            status = await self._starter.await_ready(status, process, self._publish)
+        except ConsoleError as error:
+            raise await self._failed_start(process, error) from error
         self._publish(status)
         took_s = self._clock() - process.identity.started_monotonic_s
         name = status.profile.name if status.profile else "the engine"
         self._record("engine.serving", f"{name} serves, {took_s:.1f} s after its start")
         self._watch(process)
+
+    async def _failed_start(self, process: EngineProcess, error: ConsoleError) -> ConsoleError:
+        """End what is left of a start that failed; the error that the operator reads."""
+        ended = process.state() is ProcessState.ENDED
+        report = await process.stop(socket_path=record.socket_of(self.status.run))
+        if report.left:
+            return self._left_behind(process, report.describe())
+        self._process = None
+        explain = self._explain if ended else None
+        error, failed = failed_start(process, self.status, error, explain)
+        self._publish(failed)
+        evidence = {"evidence": error.evidence, "remedy": error.remedy}
+        self._record("engine.failed", error.message, "error", evidence)
+        return error
 
     @contextmanager
     def _failure_recorded(self) -> Iterator[None]:
@@ -281,36 +315,33 @@ class EngineOperator:
             self._record("engine.failed", f"a bug of ours: {error!r}", "error")
             raise
 
-    async def _take_down(self) -> str:
-        """Stop the present engine; its status is `stopped` afterwards, or tells what is left."""
-        process, run = self._process, self.status.run
-        if process is None or run is None:
-            raise RefusedError("No engine runs")
+    async def _take_down(self, process: EngineProcess) -> str:
+        """Stop an engine; its status is `stopped` afterwards, or tells what is left."""
         self._unwatch()
         self._publish(replace(self.status, state=EngineState.STOPPING, phase=None))
-        socket_path = Path(run.socket_path) if run.socket_path else None
-        report = await process.stop(socket_path=socket_path)
+        report = await process.stop(socket_path=record.socket_of(self.status.run))
         if report.left:
-            raise self._left_behind(report.describe())
+            raise self._left_behind(process, report.describe())
         self._process = None
         end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
-        self._publish(
-            EngineStatus(state=EngineState.STOPPED, profile=run.profile, run=run, end=end)
-        )
-        self._record("engine.stopped", f"{run.profile.name}: {report.describe()}")
+        profile, run = self.status.profile, self.status.run
+        self._publish(EngineStatus(state=EngineState.STOPPED, profile=profile, run=run, end=end))
+        name = profile.name if profile else "the engine"
+        self._record("engine.stopped", f"{name}: {report.describe()}")
         return report.describe()
 
-    def _left_behind(self, text: str) -> ConsoleError:
-        members = self._process.members() if self._process else []
+    def _left_behind(self, process: EngineProcess, text: str) -> ConsoleError:
         self._publish(
             replace(
                 self.status,
                 state=EngineState.ORPHANED,
-                survivors=tuple(members),
+                phase=None,
+                survivors=tuple(process.members()),
                 left="unkillable",
             )
         )
         self._record("engine.left_behind", text, "error")
+        self._watch(process)
         return ConsoleError("The engine is not gone", evidence=text, remedy="Try: engine clean")
 
     def _watch(self, process: EngineProcess) -> None:
@@ -329,23 +360,26 @@ class EngineOperator:
                 self._record(ending.kind, ending.text, "error", ending.evidence)
             if ending.final:
                 self._process = None
-                _remove_stale_socket(ending.status)
-                await self._start_again(ending)
+                record.remove_stale_socket(ending.status.run)
+                await self._start_again(self.status)
 
-    async def _start_again(self, ending: Ending) -> None:
-        run = self.status.run
-        delay_s = self._policy.delay_s(self._clock())
-        if run is None or delay_s is None:
-            return
-        self._record("engine.restarting", f"{run.profile.name} starts again in {delay_s:.0f} s")
-        await asyncio.sleep(delay_s)
-        async with self._turn:
-            if self.status is not ending.status:
-                return  # the operator acted meanwhile
-            try:
-                await self._bring_up(run.profile, asked=False)
-            except ConsoleError:
-                return  # the failure is in the journal and in the status
+    async def _start_again(self, ended: EngineStatus) -> None:
+        """Start it anew as often as the policy says, unless the operator acts meanwhile."""
+        profile = ended.profile
+        while profile and (delay_s := self._policy.delay_s(self._clock())) is not None:
+            self._record("engine.restarting", f"{profile.name} starts again in {delay_s:.0f} s")
+            await asyncio.sleep(delay_s)
+            async with self._turn:
+                if self.status is not ended:
+                    return
+                try:
+                    await self._bring_up(profile, asked=False)
+                except StartInterruptedError:
+                    return
+                except ConsoleError:
+                    ended = self.status  # the failure is in the journal and in the status
+                else:
+                    return
 
     def _present_profile(self) -> Profile:
         if self.status.profile is None:
@@ -353,28 +387,11 @@ class EngineOperator:
         return self.status.profile
 
     def _refuse_if_living(self) -> None:
-        if self.status.state is EngineState.ORPHANED:
-            names = ", ".join(f"{p.name} (pid {p.pid})" for p in self.status.survivors)
-            raise RefusedError(
-                "Something of the last engine is left",
-                evidence=names or "its processes still live",
-                remedy="End exactly those: a40console engine clean",
-            )
-        if self.status.living or self._starting is not None:
-            name = self.status.profile.name if self.status.profile else "an engine"
-            raise RefusedError(
-                f"{name} is {self.status.state}",
-                remedy="Switch to another profile: engine switch; or stop it: engine stop",
-            )
+        refuse_another(self.status, starting=self.busy)
 
     def _publish(self, status: EngineStatus) -> None:
+        changed = status.state is not self.status.state
+        if changed and status.phase_since_s == self.status.phase_since_s:
+            status = replace(status, phase_since_s=self._clock())
         self.status = status
         self.on_change(status)
-
-
-def _remove_stale_socket(status: EngineStatus) -> None:
-    """An engine that ends by itself leaves its socket file behind."""
-    if status.run is not None and status.run.socket_path is not None:
-        path = Path(status.run.socket_path)
-        if socket_is_stale(path):
-            path.unlink(missing_ok=True)

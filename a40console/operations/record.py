@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from a40console.engines.ports import socket_is_stale
 from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.engine import Endpoint
@@ -14,8 +16,11 @@ from a40console.model.profile import Profile
 
 RECORD_FILE = "run.json"
 TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
+SERVED_FILE = "served"
 KEPT_RUNS = 20
 API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,19 @@ def save(record: RunRecord, runs: Path) -> None:
     write_private(record.folder(runs) / RECORD_FILE, json.dumps(encode(record)))
 
 
+def note_served(folder: Path) -> None:
+    """Note that the engine has come to serve, for a service that finds it again."""
+    try:
+        write_private(folder / SERVED_FILE, "")
+    except OSError as error:
+        log.warning("that it served could not be noted: %s", error)
+
+
+def has_served(folder: Path) -> bool:
+    """Whether the engine of a run folder had come to serve."""
+    return (folder / SERVED_FILE).exists()
+
+
 def load(folder: Path) -> RunRecord | None:
     """The record of a run folder; None where there is none that can be read."""
     try:
@@ -78,3 +96,15 @@ def prune(runs: Path) -> None:
 
 def _folders(runs: Path) -> list[Path]:
     return [folder for folder in runs.iterdir() if folder.is_dir()] if runs.is_dir() else []
+
+
+def socket_of(run: RunRecord | None) -> Path | None:
+    """Where its engine listens, if on a socket."""
+    return Path(run.socket_path) if run is not None and run.socket_path else None
+
+
+def remove_stale_socket(run: RunRecord | None) -> None:
+    """Remove the socket file that an engine which ended by itself leaves behind."""
+    path = socket_of(run)
+    if path is not None and socket_is_stale(path):
+        path.unlink(missing_ok=True)

@@ -52,7 +52,7 @@ class Starter(Protocol):
         """Wait until it serves.
 
         Raises:
-            ConsoleError: If it ends, or does not serve in time; nothing of it runs then.
+            ConsoleError: If it ends, or does not serve in time; it is left as it is then.
         """
 
     async def free_port(self, status: EngineStatus, publish: Publish) -> bool:

@@ -14,12 +14,13 @@ from a40console.engines.logs import LogReader, last_lines
 from a40console.engines.ports import PortHolder, describe
 from a40console.engines.process import EngineProcess
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
-from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT
+from a40console.engines.run_record import OUTPUT_FILE
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineState
-from a40console.model.figures import number
+from a40console.model.figures import Figure, Missing, measured
 from a40console.model.profile import Profile
-from a40console.operations.ending import end_of, explain, never_began
+from a40console.operations import record
+from a40console.operations.ending import never_began
 from a40console.operations.memory import GpuMemory
 from a40console.operations.past_starts import PastStarts
 from a40console.operations.port import PortWait, refuse_taken_port
@@ -117,8 +118,8 @@ class EngineStarter:
         """Wait until the engine serves, publishing its phases.
 
         Raises:
-            NotServingError: If it ends first; the cause is named.
-            TimedOutError: If it does not serve in its profile's time; it is stopped then.
+            NotServingError: If it ends first.
+            TimedOutError: If it does not serve in its profile's time; it is left alone.
         """
         run = status.run
         if run is None:
@@ -127,16 +128,12 @@ class EngineStarter:
         try:
             await progress.watch()
         except TimedOutError as error:
-            report = await process.stop(socket_path=_socket(run))
-            end = end_of(process.exit() or UNSEEN_EXIT, error.message)
-            publish(replace(progress.status, state=EngineState.FAILED, phase=None, end=end))
             raise TimedOutError(
                 f"{run.profile.name}: {error.message}",
-                evidence=f"{progress.evidence()}; {report.describe()}",
+                evidence=progress.evidence(),
                 remedy=error.remedy,
             ) from error
-        except NotServingError as error:
-            raise await self._ended(progress, publish) from error
+        record.note_served(process.run_dir)
         self._past.add(run.profile.name, progress.durations_s)
         lines = await asyncio.to_thread(last_lines, progress.output, 4000)
         return replace(
@@ -145,7 +142,8 @@ class EngineStarter:
             phase="ready",
             phase_since_s=self._clock(),
             phase_detail="",
-            eta_s=None,
+            eta=Missing("ready"),
+            stall=None,
             differences=differences(run.profile, lines),
         )
 
@@ -170,7 +168,7 @@ class EngineStarter:
                     phase_since_s=since_s,
                     phase_detail=text,
                     progress_at_s=self._clock(),
-                    eta_s=holder.remaining_s,
+                    eta=measured(holder.remaining_s, "the kernel does not tell"),
                     pid=None,
                 )
             )
@@ -179,44 +177,25 @@ class EngineStarter:
 
     async def _fetch(self, profile: Profile, status: EngineStatus, publish: Publish) -> Path | None:
         began_s = self._clock()
-        loop = asyncio.get_running_loop()
 
         def progress(done: int, whole: int) -> None:
             detail = f"{done / 1e6:.0f} of {whole / 1e6:.0f} MB" if whole else ""
-            fetching = replace(
-                status,
-                state=EngineState.FETCHING,
-                phase="download",
-                phase_since_s=began_s,
-                phase_detail=detail,
+            publish(
+                replace(
+                    status,
+                    state=EngineState.FETCHING,
+                    phase="download",
+                    phase_since_s=began_s,
+                    phase_detail=detail,
+                    eta=Missing("a download's end is not foreseen"),
+                )
             )
-            loop.call_soon_threadsafe(publish, fetching)
 
         return await fetch_model(profile, self._paths, progress)
 
-    async def _ended(self, progress: _Progress, publish: Publish) -> NotServingError:
-        """What to tell about an engine that ended before it served."""
-        process, run = progress.process, progress.run
-        await process.stop(socket_path=_socket(run))  # whatever is left of it, and its socket
-        why = explain(process, progress.status, self._clock())
-        publish(
-            replace(
-                progress.status,
-                state=EngineState.FAILED,
-                phase=None,
-                end=why.end,
-                remedy=why.remedy,
-            )
-        )
-        return NotServingError(
-            f"{run.profile.name} did not start: {why.end.cause}",
-            evidence=why.evidence,
-            remedy=why.remedy,
-        )
-
-    def eta_s(self, profile: str, phase: str, phase_s: float) -> float | None:
+    def eta(self, profile: str, phase: str, phase_s: float) -> Figure:
         """Seconds until it serves, by earlier starts."""
-        return number(eta_s(phase, phase_s, self._past.of(profile)))
+        return eta_s(phase, phase_s, self._past.of(profile))
 
     def now(self) -> float:
         """The monotonic clock."""
@@ -291,11 +270,7 @@ class _Progress:
             phase_since_s=now_s - phase_s,
             phase_detail=stall.cause if stall else self._tracker.progress,
             progress_at_s=now_s if moved else self.status.progress_at_s,
-            eta_s=self._starter.eta_s(self.run.profile.name, phase, phase_s),
+            eta=self._starter.eta(self.run.profile.name, phase, phase_s),
             stall=stall,
         )
         self._publish(self.status)
-
-
-def _socket(run: RunRecord) -> Path | None:
-    return Path(run.socket_path) if run.socket_path else None

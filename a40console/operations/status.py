@@ -7,12 +7,14 @@ from typing import Literal
 
 from a40console.engines.readiness import Stall
 from a40console.engines.tree import ProcessId, ProcessInfo
+from a40console.errors import RefusedError
 from a40console.model.engine import EngineEnd, EngineState
-from a40console.model.figures import Missing
+from a40console.model.figures import Figure, Missing
 from a40console.model.profile import Profile
 from a40console.model.snapshot import Difference
 from a40console.operations.record import RunRecord
 
+NOTHING_STARTS = Missing("nothing starts")
 NOT_SERVING = Missing("the engine does not serve")
 
 LIVING = frozenset(
@@ -50,7 +52,9 @@ class EngineStatus:
     progress_at_s: float | None = None
     """When the start last showed progress."""
 
-    eta_s: float | None = None
+    eta: Figure = NOTHING_STARTS
+    """Seconds until it serves, while it starts."""
+
     stall: Stall | None = None
     """The verdict on a start that no longer gets on."""
 
@@ -74,3 +78,24 @@ class EngineStatus:
     def living(self) -> bool:
         """Whether the engine has processes."""
         return self.state in LIVING
+
+
+def refuse_another(status: EngineStatus, *, starting: bool) -> None:
+    """See that no engine is there already.
+
+    Raises:
+        RefusedError: If one lives, starts, or has left something behind.
+    """
+    if status.state is EngineState.ORPHANED:
+        names = ", ".join(f"{p.name} (pid {p.pid})" for p in status.survivors)
+        raise RefusedError(
+            "Something of the last engine is left",
+            evidence=names or "its processes still live",
+            remedy="End exactly those: a40console engine clean",
+        )
+    if status.living or starting:
+        name = status.profile.name if status.profile else "an engine"
+        raise RefusedError(
+            f"{name} is {status.state}",
+            remedy="Switch to another profile: engine switch; or stop it: engine stop",
+        )

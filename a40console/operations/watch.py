@@ -84,17 +84,7 @@ class Watcher:
                 told = left
             await asyncio.sleep(LOOK_PERIOD_S)
         why = await self._why(read_status)
-        status = replace(
-            read_status(),
-            state=EngineState.FAILED,
-            phase=None,
-            end=why.end,
-            remedy=why.remedy,
-            survivors=(),
-            left="",
-        )
-        evidence = {"evidence": why.evidence, "remedy": why.remedy}
-        yield Ending(status, "engine.ended", why.end.cause, evidence)
+        yield ended_by_itself(read_status(), why)
 
     async def _why(self, read_status: Callable[[], EngineStatus]) -> Explanation:
         for _ in range(EXIT_LOOKS):  # the keeper is about to write it, if its disk has room
@@ -102,6 +92,21 @@ class Watcher:
                 break
             await asyncio.sleep(LOOK_PERIOD_S / 5)
         return self._explain(self._process, read_status())
+
+
+def ended_by_itself(before: EngineStatus, why: Explanation) -> Ending:
+    """The ending of an engine that nobody of us stopped."""
+    status = replace(
+        before,
+        state=EngineState.FAILED,
+        phase=None,
+        end=why.end,
+        remedy=why.remedy,
+        survivors=(),
+        left="",
+    )
+    evidence = {"evidence": why.evidence, "remedy": why.remedy}
+    return Ending(status, "engine.ended", why.end.cause, evidence)
 
 
 def _orphaned(

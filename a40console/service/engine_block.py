@@ -14,14 +14,13 @@ NO_ENGINE = Missing("no engine runs")
 def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> EngineInfo:
     """The block for an engine of ours."""
     run, profile = status.run, status.profile
-    serving = status.state is EngineState.SERVING
     alive = status.living and run is not None
     absent = NO_ENGINE if not alive else UNKNOWN
     return EngineInfo(
         id=run.id if run else NO_ENGINE,
         kind=_kind(status),
         state=status.state,
-        phase=status.phase or (Missing("ready") if serving else NO_ENGINE),
+        phase=status.phase or Missing(f"the engine is {status.state.value}"),
         phase_s=_since(status.phase_since_s, now_s, NO_ENGINE),
         eta_s=_eta(status),
         profile=profile.name if profile else NO_ENGINE,
@@ -77,9 +76,8 @@ def _kind(status: EngineStatus) -> EngineKind | Missing:
 def _eta(status: EngineStatus) -> Figure:
     if status.state is EngineState.SERVING:
         return Missing("ready")
-    if status.state is not EngineState.STARTING:
-        return Missing("nothing starts")
-    return _or(status.eta_s, Missing("no earlier start to go by"))
+    starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
+    return status.eta if starting else Missing("nothing starts")
 
 
 def _since(start_s: float | None, now_s: float, absent: Missing) -> Figure:

@@ -23,7 +23,6 @@ from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
 from a40console.model.codec import encode
 from a40console.paths import Paths, make_private
-from a40console.profiles.loader import load_profiles
 from a40console.service.supervisor import ENDING, command_line
 
 BACKLOG = 512
@@ -58,10 +57,7 @@ def run(
 
     Raises:
         RefusedError: If another service runs, or an address or a folder cannot be had.
-        UsageError: If there is no such profile.
     """
-    if profile is not None:
-        load_profiles(paths.profiles).find(profile)
     for folder in (paths.state, paths.runtime, paths.engine_runs, paths.data):
         make_private(folder)
     lock_fd = _lock(paths.service_lock)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import EngineState
+from a40console.model.figures import number
 from a40console.operations.status import EngineStatus
 
 RETRY_UNKNOWN_S = 10.0
@@ -72,7 +73,7 @@ class EngineUpstream:
             case _:
                 text = f"{name} is {status.state}."
         starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
-        eta_s = status.eta_s if starting else None
+        eta_s = number(status.eta) if starting else None
         return Unavailable(
             text=text,
             phase=status.phase or status.state.value,

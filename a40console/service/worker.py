@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -98,6 +99,7 @@ def _read_orders(arguments: list[str]) -> Orders:
 
 async def _serve(daemon: Daemon, orders: Orders) -> None:
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_report)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stopping.set)
     servers = [_server(daemon.control_app), _server(daemon.gateway_app)]
@@ -113,6 +115,17 @@ async def _serve(daemon: Daemon, orders: Orders) -> None:
             server.end()
         await asyncio.gather(*serving)
         stop.cancel()
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what a callback raised, apart from one false alarm.
+
+    anyio waits for a Unix socket with a future that the loop itself fulfils: where the wait is
+    cancelled as the socket becomes ready, the loop finds it ended, and nothing is lost.
+    """
+    ended = isinstance(context.get("exception"), asyncio.InvalidStateError)
+    if not (ended and "Future.set_result" in str(context.get("handle"))):
+        loop.default_exception_handler(context)
 
 
 def _server(app: Starlette) -> QuietServer:

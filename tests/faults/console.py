@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -124,14 +125,37 @@ class FaultConsole(Console):
     def until(
         self, holds: Callable[[Snapshot], Any], timeout_s: float = 20, what: str = ""
     ) -> Snapshot:
-        """The first status of which something holds."""
+        """The first snapshot of which something holds, as `watch --json` prints them."""
         deadline_s = time.monotonic() + timeout_s
+        last: Snapshot | None = None
         while True:
-            snapshot = self.status()
-            if holds(snapshot):
-                return snapshot
-            assert time.monotonic() < deadline_s, (what, shown(snapshot))
+            for snapshot in self._watched(deadline_s):
+                if holds(last := snapshot):
+                    return snapshot
+            assert time.monotonic() < deadline_s, (what, last and shown(last))
             time.sleep(0.1)
+
+    def _watched(self, deadline_s: float) -> Iterator[Snapshot]:
+        """Snapshots until the deadline, or until the service ends the stream."""
+        process = subprocess.Popen(
+            self.command("watch", "--json"),
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        try:
+            for line in lines_until(process.stdout.fileno(), deadline_s):
+                assert "Traceback" not in line
+                if line.startswith('{"schema"'):
+                    snapshot = json.loads(line)
+                    SCHEMA.validate(snapshot)
+                    yield snapshot
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
     def until_state(self, state: str, timeout_s: float = 20) -> Snapshot:
         return self.until(lambda snapshot: snapshot["engine"]["state"] == state, timeout_s, state)
@@ -192,6 +216,9 @@ class Watch:
             stdout=self._output,
             stderr=subprocess.STDOUT,
         )
+        while not os.fstat(self._output.fileno()).st_size:
+            assert self._process.poll() is None
+            time.sleep(0.05)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -220,6 +247,18 @@ def fault_console(prefix: Sequence[str] = (), **variables: str) -> Iterator[Faul
             made.close()
         finally:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def lines_until(fd: int, deadline_s: float) -> Iterator[str]:
+    """Complete lines from a pipe, until it ends or the deadline has come."""
+    pending = b""
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        ready, _, _ = select.select([fd], [], [], left_s)
+        data = os.read(fd, 1 << 20) if ready else b""
+        if not data:
+            return
+        *lines, pending = (pending + data).split(b"\n")
+        yield from (line.decode() for line in lines)
 
 
 def missing(figure: object) -> str:

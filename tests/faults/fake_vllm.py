@@ -119,11 +119,11 @@ class Engine:
             self.streams += 1
             self.prompt += PROMPT_TOKENS
             self.hit += PROMPT_TOKENS * self.hit_ratio
-            self.first_tokens += 1
 
-    def count(self, tokens: int) -> None:
+    def count(self, tokens: int, *, first: bool) -> None:
         with self.lock:
             self.generated += tokens
+            self.first_tokens += first
 
     def leave(self) -> None:
         with self.lock:
@@ -309,7 +309,7 @@ class Handler(BaseHTTPRequestHandler):
         usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": 0, "total_tokens": 0}
         if not body.get("stream"):
             time.sleep(count / ENGINE.rate)
-            ENGINE.count(count)
+            ENGINE.count(count, first=True)
             usage.update(completion_tokens=count, total_tokens=PROMPT_TOKENS + count)
             message = {"role": "assistant", "content": "wave " * count}
             choice = {"index": 0, "message": message, "finish_reason": "length"}
@@ -323,7 +323,7 @@ class Handler(BaseHTTPRequestHandler):
             while control().get("frozen"):
                 time.sleep(TICK_S)
             time.sleep(1 / ENGINE.rate)
-            ENGINE.count(1)
+            ENGINE.count(1, first=number == 1)
             usage.update(completion_tokens=number, total_tokens=PROMPT_TOKENS + number)
             last = "length" if number == count else None
             choice = {"index": 0, "delta": {"content": "wave "}, "finish_reason": last}

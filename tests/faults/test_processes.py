@@ -8,6 +8,9 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,25 @@ from tests.faults.console import (
 from tests.faults.control_groups import memory_group
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def idle() -> Iterator[FaultConsole]:
+    """A service without an engine, shared by the tests that leave it so."""
+    with fault_console() as made:
+        made.serve("--no-engine")
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The shared service is handed on without an engine."""
+    yield
+    if "idle" in request.fixturenames:
+        console: FaultConsole = request.getfixturevalue("idle")
+        console.control()
+        if console.status()["engine"]["state"] in ("starting", "serving"):
+            console.succeed("engine", "stop")
 
 
 def start(console: FaultConsole, **wishes: Any) -> Snapshot:
@@ -94,36 +116,37 @@ def test_a_core_that_outlived_its_server_is_named_and_blocks_a_start(
     assert console.status()["engine"]["state"] == "serving"
 
 
-def test_nothing_is_left_to_clean_where_an_engine_serves(console: FaultConsole) -> None:
-    start(console)
-    assert "Nothing of an engine is left over" in console.refused(5, "engine", "clean")
-    assert console.status()["engine"]["state"] == "serving"
+def test_nothing_is_left_to_clean_where_an_engine_serves(idle: FaultConsole) -> None:
+    start(idle)
+    assert "Nothing of an engine is left over" in idle.refused(5, "engine", "clean")
+    assert idle.status()["engine"]["state"] == "serving"
 
 
-def test_an_orphan_that_ends_by_itself_frees_the_way(console: FaultConsole) -> None:
-    serving = start(console)
-    core = core_of(console)
+def test_an_orphan_that_ends_by_itself_frees_the_way(idle: FaultConsole) -> None:
+    serving = start(idle)
+    before = len(idle.events())
+    core = core_of(idle)
     kill(serving["engine"]["pid"])
-    console.until_state("orphaned")
+    idle.until_state("orphaned")
     kill(core)
     # The engine ended by itself: the policy starts it again.
-    snapshot = console.until_state("serving")
+    snapshot = idle.until_state("serving")
     assert snapshot["engine"]["restarts"] == 1
-    kinds = console.event_kinds()
+    kinds = idle.event_kinds()[before:]
     told = [kinds.index(f"engine.{kind}") for kind in ("orphaned", "ended", "restarting")]
     assert told == sorted(told)
 
 
-def test_an_exit_code_that_stands_for_a_kill_is_told_as_one(console: FaultConsole) -> None:
-    start(console)
-    core = core_of(console)
-    console.control(exit=137)
-    snapshot = console.until_state("orphaned")
-    console.control()
+def test_an_exit_code_that_stands_for_a_kill_is_told_as_one(idle: FaultConsole) -> None:
+    start(idle)
+    core = core_of(idle)
+    idle.control(exit=137)
+    snapshot = idle.until_state("orphaned")
+    idle.control()
     assert snapshot["engine"]["exit"]["code"] == 137
     assert "SIGKILL" in snapshot["engine"]["exit"]["cause"]
     assert alive(core)
-    console.succeed("engine", "clean")
+    idle.succeed("engine", "clean")
     assert not alive(core)
 
 
@@ -144,16 +167,59 @@ def test_a_server_that_the_kernel_killed_for_memory_is_told_as_that() -> None:
 # --- 3, 6 and 8: those that do not heed a signal ---------------------------------------------
 
 
-def test_a_stop_in_the_first_seconds_takes_a_deaf_core_along(console: FaultConsole) -> None:
+def stop_in_the_first_seconds(console: FaultConsole) -> None:
     console.serve("--no-engine")
     console.control(start="waits", deaf=["core"], workers=1)
     console.succeed("engine", "start", "fake", "--no-wait")
-    console.until_state("starting")
-    console.wait_for(lambda: len(tree(console)) == 3, 10)
+    console.wait_for(lambda: len(tree(console)) == 3, 20)
+    assert console.status()["engine"]["state"] == "starting"
     members = tree(console)
-    assert "no process is left" in console.succeed("engine", "stop")
+    assert "Stopped after SIGKILL" in console.succeed("engine", "stop")
     assert not [pid for pid in members if alive(pid)]
     assert console.status()["engine"]["state"] == "stopped"
+
+
+def start_that_takes_too_long(console: FaultConsole) -> None:
+    console.serve("--no-engine")
+    console.fake_profile("hasty", "served_name = 'hasty'")
+    profile = console.paths.profiles / "hasty.toml"
+    profile.write_text(profile.read_text().replace("timeout_s = 30", "timeout_s = 4"))
+    console.control(start="waits", deaf=["core"])
+    console.succeed("engine", "start", "hasty", "--no-wait")
+    console.wait_for(lambda: len(tree(console)) == 2, 20)
+    members = tree(console)
+    snapshot = console.until_state("failed", 60)
+    assert not [pid for pid in members if alive(pid)]
+    missing(snapshot["engine"]["pid"])
+    assert "does not serve after 4 s" in snapshot["engine"]["exit"]["cause"]
+    assert "after SIGKILL" in str(console.events()[-1]["data"])
+    console.control()
+    console.succeed("engine", "start", "fake")
+
+
+def deaf_and_three_deep(console: FaultConsole) -> None:
+    """They ignore SIGTERM, left the session, and hold the engine's output open."""
+    start(console, deaf=["server", "core", "worker"], workers=3)
+    members = tree(console)
+    workers = ["VLLM::Worker_TP"] * 3
+    assert sorted(members.values()) == ["VLLM::EngineCor", *workers, "vllm"]
+    assert len({os.getsid(pid) for pid in members}) == 4
+    began_s = time.monotonic()
+    assert "Stopped after SIGKILL" in console.succeed("engine", "stop")
+    assert time.monotonic() - began_s < 30
+    assert not [pid for pid in members if alive(pid)]
+    assert console.status()["engine"]["state"] == "stopped"
+    console.control()
+    console.succeed("engine", "start", "fake")
+
+
+def test_what_ignores_a_stop_is_ended_for_good() -> None:
+    """Three engines at once: each is given ten seconds to end by itself."""
+    deeds = (stop_in_the_first_seconds, start_that_takes_too_long, deaf_and_three_deep)
+    with ExitStack() as stack, ThreadPoolExecutor(len(deeds)) as pool:
+        done = [pool.submit(deed, stack.enter_context(fault_console())) for deed in deeds]
+        for future in done:
+            future.result()
 
 
 def test_an_interrupted_service_leaves_a_start_to_the_next_one(console: FaultConsole) -> None:
@@ -168,45 +234,6 @@ def test_an_interrupted_service_leaves_a_start_to_the_next_one(console: FaultCon
     console.serve()
     snapshot = console.until_state("serving")
     assert snapshot["engine"]["pid"] in members, "the same one, taken over"
-
-
-def test_a_start_that_takes_too_long_leaves_nothing(console: FaultConsole) -> None:
-    console.serve("--no-engine")
-    console.fake_profile("hasty", "served_name = 'hasty'")
-    profile = console.paths.profiles / "hasty.toml"
-    profile.write_text(profile.read_text().replace("timeout_s = 30", "timeout_s = 3"))
-    console.control(start="waits", deaf=["core"])
-    console.succeed("engine", "start", "hasty", "--no-wait")
-    console.wait_for(lambda: len(tree(console)) == 2, 10)
-    members = tree(console)
-    snapshot = console.until_state("failed", 40)
-    assert not [pid for pid in members if alive(pid)]
-    missing(snapshot["engine"]["pid"])
-    assert "does not serve after 3 s" in console.events()[-2]["text"]
-    console.control()
-    console.succeed("engine", "start", "fake")
-
-
-def test_deaf_processes_three_deep_are_all_ended(console: FaultConsole) -> None:
-    """They ignore SIGTERM, left the session, and hold the engine's output open."""
-    start(console, deaf=["server", "core", "worker"], workers=3)
-    members = tree(console)
-    assert sorted(members.values()) == [
-        "VLLM::EngineCor",
-        "VLLM::Worker_TP",
-        "VLLM::Worker_TP",
-        "VLLM::Worker_TP",
-        "vllm",
-    ]
-    assert len({os.getsid(pid) for pid in members}) == 4
-    began_s = time.monotonic()
-    said = console.succeed("engine", "stop")
-    assert "Stopped after SIGKILL" in said
-    assert time.monotonic() - began_s < 25
-    assert not [pid for pid in members if alive(pid)]
-    assert console.status()["engine"]["state"] == "stopped"
-    console.control()
-    console.succeed("engine", "start", "fake")
 
 
 def test_a_command_does_not_wait_for_what_it_started(console: FaultConsole) -> None:
@@ -227,14 +254,14 @@ def test_a_command_does_not_wait_for_what_it_started(console: FaultConsole) -> N
 
 
 def test_an_engine_that_dies_is_started_again_and_the_next_request_works(
-    console: FaultConsole,
+    idle: FaultConsole,
 ) -> None:
-    start(console)
-    for pid in sorted(tree(console), reverse=True):
+    start(idle)
+    for pid in sorted(tree(idle), reverse=True):
         kill(pid)
-    snapshot = console.until(lambda s: s["engine"]["restarts"] == 1 and _serves(s), 30)
+    snapshot = idle.until(lambda s: s["engine"]["restarts"] == 1 and _serves(s), 30)
     assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
-    assert "wave" in console.ask()
+    assert "wave" in idle.ask()
 
 
 def _serves(snapshot: Snapshot) -> bool:
@@ -286,53 +313,52 @@ def test_a_stale_lock_file_ends_nobody(console: FaultConsole, bystander: int) ->
 # --- 10: ports -------------------------------------------------------------------------------
 
 
-def test_a_port_that_somebody_listens_on_is_refused_with_his_name(console: FaultConsole) -> None:
+def test_a_port_that_somebody_listens_on_is_refused_with_his_name(idle: FaultConsole) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        console.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
-        console.serve("--no-engine")
-        began_s = time.monotonic()
-        said = console.refused(5, "engine", "start", "onport")
+        idle.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
+        told, began_s = len(idle.events()), time.monotonic()
+        said = idle.refused(5, "engine", "start", "onport")
         assert time.monotonic() - began_s < 10, "refused before anything is loaded"
     assert f"(pid {os.getpid()}) listens on 127.0.0.1" in said
     assert "take another port" in said
-    assert console.event_kinds().count("engine.starting") == 0, "no crash loop"
-    console.succeed("engine", "start", "onport")
-    assert console.status()["engine"]["state"] == "serving"
+    assert "engine.starting" not in idle.event_kinds()[told:], "no crash loop"
+    idle.succeed("engine", "start", "onport")
+    assert idle.status()["engine"]["state"] == "serving"
 
 
-def test_closed_connections_on_the_port_are_waited_for(console: FaultConsole) -> None:
+def test_closed_connections_on_the_port_are_waited_for(idle: FaultConsole) -> None:
     """The engine died with connections open, and binds without SO_REUSEADDR."""
     port, client = lingering_connection()
     holder = who_holds(port)
     assert holder is not None
     assert holder.use == "time_wait"
-    console.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
-    console.serve("--no-engine")
-    console.succeed("engine", "start", "onport", "--no-wait")
-    snapshot = console.until(lambda s: s["engine"]["phase"] == "port", 20)
+    idle.fake_profile("onport", f"listen = 'loopback'\nport = {port}")
+    told = len(idle.events())
+    idle.succeed("engine", "start", "onport", "--no-wait")
+    snapshot = idle.until(lambda s: s["engine"]["phase"] == "port", 20)
     assert snapshot["engine"]["state"] == "starting"
     eta_s = snapshot["engine"]["eta_s"]
     assert 0 < eta_s <= 62
-    later = console.until(lambda s: s["engine"]["eta_s"] < eta_s - 1, 10)
+    later = idle.until(lambda s: s["engine"]["eta_s"] < eta_s - 1, 10)
     assert later["engine"]["phase"] == "port", "it counts down"
     assert finding(later, "start-stalled") is None
-    event = console.events()[-1]
+    event = idle.events()[-1]
     assert event["kind"] == "engine.waiting_for_port"
     assert f"Nobody listens on port {port}" in event["text"]
     assert "TIME_WAIT" in event["text"]
     # A stop does not wait for the kernel.
-    console.succeed("engine", "stop", timeout_s=20)
-    assert console.status()["engine"]["state"] == "stopped"
+    idle.succeed("engine", "stop", timeout_s=20)
+    assert idle.status()["engine"]["state"] == "stopped"
 
-    console.succeed("engine", "start", "onport", "--no-wait")
-    console.until(lambda s: s["engine"]["phase"] == "port", 20)
-    worker = console.status()["service"]["pid"]
+    idle.succeed("engine", "start", "onport", "--no-wait")
+    idle.until(lambda s: s["engine"]["phase"] == "port", 20)
+    worker = idle.status()["service"]["pid"]
     kill(worker, signal.SIGSTOP)  # so that it does not look while we listen there ourselves
     forget_connection(port, client)
     kill(worker, signal.SIGCONT)
-    console.until_state("serving")
-    assert console.event_kinds().count("engine.starting") == 3, "no crash loop"
+    idle.until_state("serving")
+    assert idle.event_kinds()[told:].count("engine.starting") == 3, "no crash loop"
 
 
 def lingering_connection() -> tuple[int, int]:
@@ -362,12 +388,11 @@ def forget_connection(port: int, client_port: int) -> None:
 # --- 11: a start that hangs ------------------------------------------------------------------
 
 
-def test_a_start_that_waits_for_ever_is_called_stalled(console: FaultConsole) -> None:
-    console.serve("--no-engine")
-    console.control(start="waits")
-    console.succeed("engine", "start", "fake", "--no-wait")
-    first = console.until_state("starting")
-    snapshot = console.until(lambda s: finding(s, "start-stalled"), 20)
+def test_a_start_that_waits_for_ever_is_called_stalled(idle: FaultConsole) -> None:
+    idle.control(start="waits")
+    idle.succeed("engine", "start", "fake", "--no-wait")
+    first = idle.until_state("starting")
+    snapshot = idle.until(lambda s: finding(s, "start-stalled"), 20)
     assert snapshot["engine"]["state"] == "starting"
     assert snapshot["engine"]["phase"] == "starting"
     assert snapshot["engine"]["phase_s"] > first["engine"]["phase_s"]
@@ -378,7 +403,7 @@ def test_a_start_that_waits_for_ever_is_called_stalled(console: FaultConsole) ->
     assert "engine core" in found["evidence"]
     assert found["command"] == "engine.restart"
     assert "stop" in found["remedy"]
-    said = console.refused(4, "status", "--check")
+    said = idle.refused(4, "status", "--check")
     assert "The start is stuck" in said
-    assert "no process is left" in console.succeed("engine", "stop")
-    assert finding(console.until_state("stopped"), "start-stalled") is None
+    assert "no process is left" in idle.succeed("engine", "stop")
+    assert finding(idle.until_state("stopped"), "start-stalled") is None
