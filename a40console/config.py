@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
 
@@ -27,20 +27,12 @@ class GatewaySettings:
     token_required: bool = False
     """Ask for the token on loopback as well."""
 
-    @property
-    def on_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
-
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How the service works."""
 
-    interval_s: float = 1.0
+    interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
     """Seconds between snapshots."""
 
     restart_engine: bool = True

@@ -45,6 +45,17 @@ class ConsoleError(Exception):
             exit_code=int(self.exit_code),
         )
 
+    @classmethod
+    def from_trouble(cls, trouble: Trouble) -> ConsoleError:
+        """The error that crossed the control API; an exit code we do not know is a bug's."""
+        known = {int(code) for code in Exit}
+        return ConsoleError(
+            trouble.message,
+            evidence=trouble.evidence,
+            remedy=trouble.remedy,
+            exit_code=Exit(trouble.exit_code) if trouble.exit_code in known else Exit.BUG,
+        )
+
 
 class UsageError(ConsoleError):
     """The operator asked for something that does not exist."""

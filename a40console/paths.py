@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from a40console.errors import RefusedError
-
-SOCKET_PATH_LIMIT = 107
-"""AF_UNIX paths hold 108 bytes with the closing NUL."""
-
 
 @dataclass(frozen=True, slots=True)
 class Paths:
@@ -113,21 +111,19 @@ def _runtime(home: Path) -> Path:
     return Path(tempfile.gettempdir()) / name
 
 
-def make_private(folder: Path) -> Path:
+def make_private(folder: Path, *, link: bool = True) -> Path:
     """Create the folder 0700 where it is not there yet.
 
+    A link of ours to a folder of ours will do: homes lie on a mounted volume that way. `link=False`
+    refuses any: in a folder that everybody may write to, its name could be somebody else's trap.
+
     Raises:
-        RefusedError: If it cannot be made, or belongs to somebody else.
+        RefusedError: If it cannot be made, belongs to somebody else, or is a link that may not be.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()
-        if status.st_uid != os.getuid() or folder.is_symlink():
-            raise RefusedError(
-                f"{folder} belongs to somebody else",
-                evidence=f"owner uid {status.st_uid}, ours {os.getuid()}",
-                remedy="Remove it, or set A40CONSOLE_HOME to a folder of your own.",
-            )
+        _refuse_foreign(folder, link=link)
+        status = folder.stat()
         if status.st_mode & 0o077:
             folder.chmod(0o700)
     except OSError as error:
@@ -137,3 +133,35 @@ def make_private(folder: Path) -> Path:
             remedy="Free space or permission there, or set A40CONSOLE_HOME to a writable folder.",
         ) from error
     return folder
+
+
+def check_control_socket(path: Path) -> None:
+    """See that whoever listens on the control socket is this user; no socket at all is no harm.
+
+    Its folder has a name that everybody can guess, in a place where everybody may make one.
+
+    Raises:
+        RefusedError: If the folder or the socket belongs to somebody else.
+    """
+    with suppress(FileNotFoundError):
+        _refuse_foreign(path.parent, link=False)
+        _refuse_foreign(path, link=False)
+
+
+def _refuse_foreign(path: Path, *, link: bool) -> None:
+    status, ours = path.lstat(), os.getuid()
+    if stat.S_ISLNK(status.st_mode):
+        if not link:
+            raise RefusedError(
+                f"{path} is a symbolic link",
+                evidence=f"it leads to {path.resolve()}; owner uid {status.st_uid}, ours {ours}",
+                remedy="Remove the link.",
+            )
+        if status.st_uid in (0, ours):
+            status = path.stat()
+    if status.st_uid != ours:
+        raise RefusedError(
+            f"{path} belongs to somebody else",
+            evidence=f"owner uid {status.st_uid}, ours {ours}",
+            remedy="Remove it, or set A40CONSOLE_HOME to a folder of your own.",
+        )

@@ -100,36 +100,40 @@ def _engine_hung(snapshot: Snapshot, extra: Evidence) -> Finding | None:
     )
 
 
-def _start_stalled(snapshot: Snapshot, extra: Evidence) -> Finding | None:
-    engine, flat_s = snapshot.engine, number(extra.start_flat_s)
-    starting = engine.state in (EngineState.FETCHING, EngineState.STARTING)
-    if not starting or flat_s is None or flat_s < extra.stall_after_s:
+def _engine_failed(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    engine = snapshot.engine
+    if engine.state is not EngineState.FAILED:
         return None
-    phase = "start" if isinstance(engine.phase, Missing) else engine.phase
-    title, remedy = _stall_advice(engine.state, phase, extra.start_progress)
-    last = f"last: {extra.start_progress}" if extra.start_progress else "it said nothing"
+    title, shown = "The engine failed", [extra.end_evidence]
+    if not isinstance(end := engine.exit, Missing):
+        title = f"{title}: {end.cause}"
+        shown += ["" if isinstance(end.code, Missing) else f"exit code {end.code}"]
+        shown += ["" if isinstance(end.signal, Missing) else end.signal, f"ended {end.at}"]
     return Finding(
-        code="start-stalled",
-        severity="warn",
-        title=f"{title}: no progress for {duration(flat_s)}",
-        evidence=sentence([f"phase {phase}", last]),
+        code="engine-failed",
+        severity="error",
+        title=title,
+        evidence=sentence(shown),
         since=snapshot.at,
-        remedy=remedy,
-        command="engine.restart",
+        remedy=extra.end_remedy or "Read the engine's log, then start it again.",
+        command="engine.start",
     )
 
 
-def _stall_advice(state: EngineState, phase: str, progress: str) -> tuple[str, str]:
-    """Title and remedy by what the engine did last."""
-    if "nccl" in progress.lower():
-        remedy = (
-            "Set NCCL_DEBUG=INFO in the profile's environment and restart; where cards cannot"
-            " reach each other NCCL_P2P_DISABLE=1 helps."
-        )
-        return "The start is stuck in NCCL's initialisation", remedy
-    if state is EngineState.FETCHING or phase == "download":
-        return "The download is stuck", "Check the network and the free disk, then restart."
-    return "The start is stuck", "Read the log; restart the engine, or stop it."
+def _start_stalled(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    engine, stall = snapshot.engine, extra.stall
+    if stall is None or engine.state not in (EngineState.FETCHING, EngineState.STARTING):
+        return None
+    phase = "" if isinstance(engine.phase, Missing) else f"phase {engine.phase}"
+    return Finding(
+        code="start-stalled",
+        severity="warn",
+        title=f"The start is stuck for {duration(stall.for_s)}: {stall.cause}",
+        evidence=sentence([phase, f"last: {stall.evidence}" if stall.evidence else ""]),
+        since=snapshot.at,
+        remedy=stall.remedy,
+        command="engine.restart",
+    )
 
 
 def _telemetry_broken(snapshot: Snapshot, extra: Evidence) -> Finding | None:
@@ -211,6 +215,8 @@ def _kv_full(snapshot: Snapshot, extra: Evidence) -> Finding | None:
 
 
 def _setting_not_in_force(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    if snapshot.engine.state not in _LIVING:
+        return None
     listed = () if isinstance(snapshot.engine.effective, Missing) else snapshot.engine.effective
     known = [entry for entry in listed if not isinstance(entry.effective, Missing)]
     if not known:
@@ -242,6 +248,7 @@ def _counters_reset(snapshot: Snapshot, extra: Evidence) -> Finding | None:
 RULES: tuple[Rule, ...] = (
     _unkillable,
     _engine_orphaned,
+    _engine_failed,
     _engine_hung,
     _start_stalled,
     _telemetry_broken,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from a40console.model import wording
+
 
 def brief(value: float) -> str:
     """A number as an operator reads it: `1,240`, `5.9`, `0.034`; tiny is `<0.001`, never 0."""
@@ -34,11 +36,10 @@ def count(number: float, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as an operator reads them: `1.4 s`, `43 s`, `3 min 10 s`."""
-    if seconds < 99.5:
-        return f"{whole(seconds) if seconds == round(seconds) else brief(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes:,} min {rest} s" if rest else f"{minutes:,} min"
+    """Seconds as an operator reads them: `1.4 s`, `43 s`, `3 m 10 s`."""
+    if seconds >= 9.95 or seconds == round(seconds):
+        return wording.duration(seconds)
+    return f"{brief(seconds)} s"
 
 
 def gibibytes(size_bytes: float) -> str:

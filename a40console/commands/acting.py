@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import click
@@ -14,16 +16,34 @@ from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
 from a40console.model.control import CommandResult
 from a40console.service.client import ServiceClient
 
-ACT_TIMEOUT_S = 1200.0
-"""Longer than a profile's own start time-out (900 s) with a stop before it."""
-
 POLL_S = 0.2
 RESTART_GRACE_S = 10.0
 """A service that crashed is back within 5 s; its engine and the command's effect go on."""
 
 
+def timeout_option(meaning: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--timeout S`. Without it there is no end but the command's own: a profile sets its start's."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0),
+        metavar="S",
+        help=f"{meaning}; as long as it takes where none is given.",
+    )
+
+
+def deadline_after(timeout_s: float | None) -> float:
+    """The monotonic time at which the wait ends, infinite for None."""
+    return math.inf if timeout_s is None else time.monotonic() + timeout_s
+
+
 async def act(
-    client: ServiceClient, command: str, *, timeout_s: float, progress: Progress, **arguments: str
+    client: ServiceClient,
+    command: str,
+    *,
+    timeout_s: float | None,
+    progress: Progress,
+    **arguments: str,
 ) -> CommandResult:
     """Begin a command and wait for its end, showing the engine's phases meanwhile.
 
@@ -33,12 +53,12 @@ async def act(
         TimedOutError: If it still runs after `timeout_s`; it goes on.
     """
     result = await client.start(command, **arguments)
-    deadline = time.monotonic() + timeout_s
+    deadline = deadline_after(timeout_s)
     with progress:
         while result.state == "running":
             if time.monotonic() > deadline:
                 raise TimedOutError(
-                    f"{command} is still running after {timeout_s:.0f} s",
+                    f"{command} is still running after {timeout_s:g} s",
                     evidence=f"command id {result.id}",
                     remedy="It goes on; watch it with: a40console status",
                 )
@@ -72,15 +92,8 @@ async def _look(client: ServiceClient, started: CommandResult) -> CommandResult:
 
 def refuse_failure(result: CommandResult) -> None:
     """Raise the trouble of a command that did not succeed."""
-    trouble = result.trouble
-    if trouble is not None:
-        known = {int(code) for code in Exit}
-        raise ConsoleError(
-            trouble.message,
-            evidence=trouble.evidence,
-            remedy=trouble.remedy,
-            exit_code=Exit(trouble.exit_code) if trouble.exit_code in known else Exit.BUG,
-        )
+    if result.trouble is not None:
+        raise ConsoleError.from_trouble(result.trouble)
     if result.state in ("refused", "failed"):
         code = Exit.REFUSED if result.state == "refused" else Exit.BUG
         raise ConsoleError(f"{result.command} was {result.state}", exit_code=code)

@@ -11,14 +11,7 @@ import click
 import httpx
 
 from a40console import __version__
-from a40console.commands.acting import ACT_TIMEOUT_S, act
-from a40console.commands.chat import (
-    CONNECT_TIMEOUT_S,
-    SILENCE_TIMEOUT_S,
-    Answer,
-    Piece,
-    stream_chat,
-)
+from a40console.commands.acting import act, deadline_after, timeout_option
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json, printable
 from a40console.commands.progress import Progress
@@ -28,6 +21,13 @@ from a40console.errors import NotServingError, UsageError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.snapshot import EngineInfo
+from a40console.service.chat import (
+    CONNECT_TIMEOUT_S,
+    SILENCE_TIMEOUT_S,
+    Answer,
+    Piece,
+    stream_chat,
+)
 from a40console.service.client import ServiceClient
 from a40console.tui.format import count, latency, rate, shown
 
@@ -40,15 +40,7 @@ _COMING = (EngineState.FETCHING, EngineState.STARTING)
 @click.argument("text")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="At most so many.")
 @click.option("--temperature", type=click.FloatRange(0, 2), metavar="T", help="0 repeats itself.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0),
-    default=ACT_TIMEOUT_S,
-    show_default=True,
-    metavar="S",
-    help="Seconds that a start of the engine may take.",
-)
+@timeout_option("Seconds that a start of the engine may take")
 @json_option
 @click.pass_obj
 def command(
@@ -57,7 +49,7 @@ def command(
     text: str,
     max_tokens: int | None,
     temperature: float | None,
-    timeout_s: float,
+    timeout_s: float | None,
     as_json: bool,
 ) -> None:
     """Ask the model TEXT (`-`: standard input) through the gateway and print its answer.
@@ -86,7 +78,7 @@ async def _ask(
     question: str,
     options: dict[str, int | float | None],
     *,
-    timeout_s: float,
+    timeout_s: float | None,
     as_json: bool,
 ) -> None:
     async with await ensure_service(invocation.paths, quiet=as_json) as client:
@@ -126,7 +118,7 @@ async def _tell(pieces: AsyncIterator[Piece], answer: Answer, *, as_json: bool) 
 
 
 async def _serving_engine(
-    client: ServiceClient, invocation: Invocation, *, timeout_s: float, quiet: bool
+    client: ServiceClient, invocation: Invocation, *, timeout_s: float | None, quiet: bool
 ) -> EngineInfo:
     """The engine, once it serves: started with the default profile where none runs."""
     engine = (await client.snapshot()).engine
@@ -139,7 +131,7 @@ async def _serving_engine(
         )
     with progress:
         wait = Wait(invocation.paths, "ready", progress=progress)
-        serving = await wait.until(time.monotonic() + timeout_s)
+        serving = await wait.until(deadline_after(timeout_s))
     return serving.engine if serving else engine
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from a40console.commands.acting import ACT_TIMEOUT_S, act, print_result
+from a40console.commands.acting import act, print_result, timeout_option
 from a40console.commands.engine_logs import logs
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.progress import Progress
@@ -23,7 +23,7 @@ from a40console.model.control import CommandResult
 class Waiting:
     """How a verb that takes its time was called."""
 
-    timeout_s: float
+    timeout_s: float | None
     no_wait: bool
     as_json: bool
 
@@ -33,20 +33,12 @@ def waiting_options(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def collected(
-        *positional: Any, timeout_s: float, no_wait: bool, as_json: bool, **others: Any
+        *positional: Any, timeout_s: float | None, no_wait: bool, as_json: bool, **others: Any
     ) -> None:
         function(*positional, waiting=Waiting(timeout_s, no_wait, as_json), **others)
 
     no_wait = click.option("--no-wait", is_flag=True, help="Begin it and return at once.")
-    timeout = click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.FloatRange(min=0),
-        default=ACT_TIMEOUT_S,
-        show_default=True,
-        metavar="S",
-        help="Seconds to wait for it; it goes on after them.",
-    )
+    timeout = timeout_option("Seconds to wait for it, which goes on after them")
     return timeout(no_wait(json_option(collected)))
 
 
@@ -72,7 +64,7 @@ def start(invocation: Invocation, *, profile: str | None, waiting: Waiting) -> N
 @waiting_options
 @click.pass_obj
 def stop(invocation: Invocation, *, waiting: Waiting) -> None:
-    """Drain and stop the engine, and verify that nothing of it is left."""
+    """Stop the engine, and verify that nothing of it is left."""
     done = "The engine has stopped; nothing of it is left."
     _do(invocation, "engine.stop", {}, waiting, done=done)
 

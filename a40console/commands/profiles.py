@@ -159,14 +159,13 @@ def _placed(file: Path, why: str) -> str:
 
 def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:
     """What a start would run; its socket has a fresh name each time."""
-    vcpu = Cgroups().cpu_limit().quota_vcpu
     site = launch.Site(
         python=sys.executable,
         embedded_script=Path(launch.__file__).with_name("embedded.py"),
         model_path=paths.models / Path(profile.file.file).name if profile.file else None,
         socket_path=paths.engine_socket(profile.name),
         port=profile.port or 8000,
-        threads=max(1, int(vcpu)),
+        threads=launch.default_threads(Cgroups().cpu_limit().quota_vcpu),
         executable=find_executable(_program(profile), os.environ),
     )
     return launch.plan(profile, site).argv

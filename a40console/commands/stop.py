@@ -12,32 +12,32 @@ from pathlib import Path
 
 import click
 
-from a40console.commands.acting import ACT_TIMEOUT_S, print_result, refuse_failure
+from a40console.commands.acting import (
+    deadline_after,
+    print_result,
+    refuse_failure,
+    timeout_option,
+)
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.running import engine_lives, is_locked, lock_holder, reach_engine
 from a40console.errors import NoServiceError, RefusedError, TimedOutError
 from a40console.model.control import CommandResult
 from a40console.paths import Paths
 from a40console.service.client import ServiceClient
+from a40console.service.supervisor import KILL_AFTER_S
 
 COMMAND = "service.stop"
 POLL_S = 0.1
+TERMINATED_AFTER_S = KILL_AFTER_S + 5.0
+"""When a service that was signalled is gone, its stuck worker killed by its supervisor."""
 
 
 @click.command()
 @click.option("--engine", is_flag=True, help="Stop the engine as well.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0),
-    default=ACT_TIMEOUT_S,
-    metavar="S",
-    show_default=True,
-    help="Seconds to wait for it.",
-)
+@timeout_option("Seconds to wait for it")
 @json_option
 @click.pass_obj
-def command(invocation: Invocation, *, engine: bool, timeout_s: float, as_json: bool) -> None:
+def command(invocation: Invocation, *, engine: bool, timeout_s: float | None, as_json: bool) -> None:
     """Stop the service; the engine keeps running unless --engine is given."""
     result = asyncio.run(_stop(invocation.paths, engine=engine, timeout_s=timeout_s))
     left = result.result.get("report", "an engine keeps running")
@@ -45,8 +45,8 @@ def command(invocation: Invocation, *, engine: bool, timeout_s: float, as_json: 
     print_result(result, "", as_json=as_json)
 
 
-async def _stop(paths: Paths, *, engine: bool, timeout_s: float) -> CommandResult:
-    deadline = time.monotonic() + timeout_s
+async def _stop(paths: Paths, *, engine: bool, timeout_s: float | None) -> CommandResult:
+    deadline = deadline_after(timeout_s)
     try:
         # Without hello: a service of another version must be stoppable too.
         return await _ask_to_stop(ServiceClient(paths.control_socket), paths, deadline, engine)
@@ -107,15 +107,33 @@ async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) 
             remedy="End it with: a40console stop, without --engine" if engine else "End it by hand",
         )
     os.kill(pid, signal.SIGTERM)
+    hopeless_at_s = time.monotonic() + TERMINATED_AFTER_S
     while is_locked(paths):
-        if time.monotonic() > deadline:
+        if time.monotonic() > hopeless_at_s:
+            left = " ".join(map(str, _service_processes(pid, paths)))
             raise TimedOutError(
                 f"The service, process {pid}, does not stop",
                 evidence=deaf,
-                remedy=f"End it with: kill -9 {pid}",
+                remedy=f"End it with: kill -9 {left}",
+            )
+        if time.monotonic() > deadline:
+            raise TimedOutError(
+                f"The service, process {pid}, has not stopped in time",
+                evidence=deaf,
+                remedy=f"It is told to, and killed {KILL_AFTER_S:.0f} s after that; "
+                "look again with: a40console status",
             )
         await asyncio.sleep(POLL_S)
     return CommandResult(command=COMMAND, id="", state="done", result={"terminated": deaf})
+
+
+def _service_processes(supervisor: int, paths: Paths) -> list[int]:
+    """What must end for the lock to be free: the supervisor first, or it starts another worker."""
+    found = [supervisor]
+    with suppress(OSError, ValueError):
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        found += [pid for pid in map(int, children) if _holds_open(pid, paths.service_lock)]
+    return found
 
 
 def _holds_open(pid: int, path: Path) -> bool:

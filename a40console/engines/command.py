@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,20 +17,20 @@ from a40console.model.profile import Profile
 OURS = "A40CONSOLE_"
 """Prefix of our own variables, which no engine inherits."""
 
-NOT_INHERITED = frozenset(
-    {
-        "RUNPOD_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "VLLM_API_KEY",
-        "LLAMA_API_KEY",
-        "VLLM_SERVER_DEV_MODE",
-    }
-)
-"""Secrets that an engine has no use for, keys it would lock us out with, vLLM's raw RPC."""
-
 DEVELOPER_MODE = "VLLM_SERVER_DEV_MODE"
-_API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+"""vLLM's raw calls into the engine, which no engine inherits."""
+
+API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+"""Where each engine reads the key that its clients must show."""
+
+_SECRET = re.compile(
+    r"_(?:API_KEY|ACCESS_KEY|SECRET_KEY|TOKEN|SECRET|PASSWORD)$|^AWS_SECRET", re.IGNORECASE
+)
+"""The operator's secrets, an engine's own key included: with that it would lock us out."""
+
+_NEEDED_SECRETS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
+"""What an engine fetches gated models with."""
+
 _SECRET_FLAGS = {
     "--api-key": "VLLM_API_KEY or LLAMA_API_KEY",
     "--hf-token": "HF_TOKEN",
@@ -57,7 +58,7 @@ class Site:
     """A free loopback port; needed where the profile listens on loopback."""
 
     threads: int = 1
-    """Threads for llama.cpp where the profile names none: the container's quota."""
+    """Threads for llama.cpp where the profile names none."""
 
     executable: str | None = None
     """Where the profile's program was found."""
@@ -96,7 +97,7 @@ def plan(profile: Profile, site: Site) -> LaunchPlan:
     endpoint = Endpoint(
         base_url="http://localhost" if socket_path else f"http://127.0.0.1:{_port(profile, site)}",
         socket_path=str(socket_path) if socket_path else None,
-        api_key=profile.environment.get(_API_KEY_VARIABLES[profile.kind]),
+        api_key=profile.environment.get(API_KEY_VARIABLES[profile.kind]),
         plugin_token=site.plugin_token if profile.kind == "vllm" and profile.plugin else None,
     )
     return LaunchPlan(
@@ -108,13 +109,26 @@ def plan(profile: Profile, site: Site) -> LaunchPlan:
 
 
 def engine_environment(inherited: Mapping[str, str], launch: LaunchPlan) -> dict[str, str]:
-    """An engine's whole environment: the service's without our secrets, and the launch's."""
-    kept = {
-        name: value
-        for name, value in inherited.items()
-        if not name.startswith(OURS) and name not in NOT_INHERITED
-    }
+    """An engine's whole environment: the service's without its secrets, and the launch's.
+
+    A secret that an engine does need is named in its profile.
+    """
+    kept = {name: value for name, value in inherited.items() if _is_inherited(name)}
     return kept | launch.environment
+
+
+def _is_inherited(name: str) -> bool:
+    if name.startswith(OURS) or name == DEVELOPER_MODE:
+        return False
+    return name in _NEEDED_SECRETS or not _SECRET.search(name)
+
+
+def default_threads(quota_vcpu: float | None) -> int:
+    """Threads for llama.cpp where the profile names none: all but one vCPU of the quota.
+
+    The last one is for the gateway and its clients.
+    """
+    return max(1, int(quota_vcpu or 1) - 1)
 
 
 def argv_digest(argv: tuple[str, ...]) -> str:

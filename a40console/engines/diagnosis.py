@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from a40console.engines import faults, llamacpp, vllm
 from a40console.engines.faults import Fault, FaultKind
@@ -15,6 +16,9 @@ from a40console.engines.run_record import EngineExit
 from a40console.model.profile import Profile
 
 EVIDENCE_CHARS = 300
+OOM_WITHIN_S = 30.0
+"""An engine whose worker was killed ends within this; the kernel's count is read once a second."""
+
 FAST_S = 10.0
 """A start of llama.cpp that fails sooner tried nothing that takes memory."""
 
@@ -49,9 +53,6 @@ class Ending:
 
     after_s: float | None = None
     """Seconds from the start to the end."""
-
-    stopping: bool = False
-    """Whether we had asked it to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +105,6 @@ def _never_began(exit_: EngineExit) -> Diagnosis | None:
 
 
 def _stopped(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
-    if ending.stopping:
-        return Diagnosis(
-            kind="stopped", cause="stopped as asked", evidence=ending.exit.cause, remedy=""
-        )
     told = next((i for i, line in enumerate(lines) if _ORDERLY.search(line)), None)
     died = next((i for i, line in enumerate(lines) if _is_death(line)), None)
     orderly = told is not None and (died is None or told < died)
@@ -168,7 +165,7 @@ def _death_of(
     who = f"{role} {match['name']}" if role else "a process of it"
     code = int(match["code"]) if role else 0
     cause, evidence = "the engine core died", _cut(match.string)
-    if ending.exit.oom_kill:
+    if _killed_for_memory(ending.exit):
         return Diagnosis(
             kind="memory",
             cause=f"{cause}: the kernel killed {who} for want of memory",
@@ -184,10 +181,25 @@ def _death_of(
     return Diagnosis(kind="core", cause=cause, evidence=evidence, remedy=_AGAIN)
 
 
+def _killed_for_memory(exit_: EngineExit) -> bool:
+    """Whether the kernel killed for want of memory just before this end.
+
+    It may have killed another program here hours ago: that is no cause of this death.
+    """
+    if not exit_.oom_kill or exit_.oom_kill_at is None or exit_.ended_at is None:
+        return False
+    try:
+        killed = datetime.fromisoformat(exit_.oom_kill_at)
+        apart_s = (datetime.fromisoformat(exit_.ended_at) - killed).total_seconds()
+    except (ValueError, TypeError):
+        return False
+    return abs(apart_s) <= OOM_WITHIN_S
+
+
 def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     name = ending.exit.signal
     last = _last(lines)
-    if name == "SIGKILL" and ending.exit.oom_kill:
+    if name == "SIGKILL" and _killed_for_memory(ending.exit):
         return Diagnosis(
             kind="memory",
             cause="the kernel killed it for want of memory",

@@ -271,13 +271,13 @@ LLAMACPP = (
         "model",
         r"failed to open GGUF file '(?P<path>[^']+)' \((?P<why>[^)]+)\)",
         "the model file {path} cannot be opened: {why}",
-        "Correct model in the profile, or fetch it with `a40console models fetch`.",
+        "Correct model in the profile, or put the file there; only what `[file]` names is fetched.",
     ),
     Fault(
         "model",
         r"embedded: there is no model file (?P<path>.+)",
         "there is no model file {path}",
-        "Correct model in the profile, or fetch it with `a40console models fetch`.",
+        "Correct model in the profile, or put the file there; only what `[file]` names is fetched.",
     ),
     Fault(
         "model",

@@ -57,12 +57,17 @@ def allow_this_machine(headers: Headers) -> bool:
     names its origin, or under a host name of its own that resolves to this machine.
     """
     origin = headers.get("origin")
-    if origin is not None and not _is_loopback(urlsplit(origin).hostname):
+    if origin is not None and not _is_loopback(origin):
         return False
-    return _is_loopback(urlsplit(f"//{headers.get('host', 'localhost')}").hostname)
+    return _is_loopback(f"//{headers.get('host', 'localhost')}")
 
 
-def _is_loopback(name: str | None) -> bool:
+def _is_loopback(url: str) -> bool:
+    """Whether a URL names this machine; one that cannot be read does not."""
+    try:
+        name = urlsplit(url).hostname
+    except ValueError:
+        return False
     if name is None:
         return False
     try:

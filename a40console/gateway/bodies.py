@@ -62,6 +62,8 @@ class HeldBudget:
 
     async def take(self, size: int, timeout_s: float) -> bool:
         """Wait until so many bytes fit and take them; False when they did not fit in time."""
+        if not size:
+            return True
         if not self._queue and self._held + size <= self._limit:
             self._held += size
             return True

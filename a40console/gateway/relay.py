@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -282,12 +283,27 @@ class Exchange:
         await self._start(response, sized=True)
         failed = response.status >= 400
         if len(kept) > _WHOLE_LIMIT_BYTES:
-            await self._part(kept)
+            return await self._long(kept, chunks, failed=failed)
+        if self._reader is not None and not failed:
+            self._reader.whole(bytes(kept))
+        await self._part(kept, more=False)
+        return "failed" if failed else "completed"
+
+    async def _long(
+        self, begun: bytearray, chunks: AsyncIterator[bytes], *, failed: bool
+    ) -> Outcome:
+        """Pass on an answer too long to hold; one that breaks stays without its end.
+
+        The server closes the connection of an answer that was not ended, and by that the client
+        knows: a complete one has its length or its last chunk.
+        """
+        await self._part(begun)
+        try:
             async for chunk in chunks:
                 await self._part(chunk)
-        elif self._reader is not None and not failed:
-            self._reader.whole(bytes(kept))
-        await self._part(b"" if len(kept) > _WHOLE_LIMIT_BYTES else kept, more=False)
+        except _TROUBLE:
+            return "failed"
+        await self._part(b"", more=False)
         return "failed" if failed else "completed"
 
     async def _part(self, body: bytes | bytearray, *, more: bool = True) -> None:

@@ -122,7 +122,9 @@ class EngineSessions:
         lease = self._leases.get(endpoint)
         if lease is None:
             await self._close_idle()
-            lease = self._leases.setdefault(endpoint, _Lease(self._factory(endpoint)))
+            lease = self._leases.get(endpoint)  # another request may have come first meanwhile
+        if lease is None:
+            lease = self._leases[endpoint] = _Lease(self._factory(endpoint))
         lease.users += 1
         try:
             yield lease.session

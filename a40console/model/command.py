@@ -75,7 +75,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         id="engine.stop",
         title="Stop engine",
-        help="Drain, stop and verify that nothing of the engine is left.",
+        help="Stop the engine and verify that nothing of it is left.",
         key="X",
         confirm="Stop the engine? Running requests are cut.",
         available="engine",

@@ -16,6 +16,7 @@ SLACK_BYTES = 512 * 1024 * 1024
 """Above the baseline by no more than this counts as free."""
 
 DEFAULT_UTILIZATION = 0.9
+FIRST_READING_PERIODS = 5
 
 
 class GpuMemory:
@@ -25,10 +26,12 @@ class GpuMemory:
         self,
         read_gpus: Callable[[], tuple[Gpu, ...] | Missing],
         *,
+        expected: bool = False,
         period_s: float = 1.0,
         wait_s: float = WAIT_S,
     ) -> None:
         self._read_gpus = read_gpus
+        self._expected = expected
         self._period_s = period_s
         self._wait_s = wait_s
 
@@ -38,7 +41,7 @@ class GpuMemory:
         Raises:
             RefusedError: If the memory is not freed in time; it says how much is held.
         """
-        total, used = self._now()
+        total, used = await self._first_reading()
         if total is None or used is None or not needs_gpu(profile):
             return None if used is None else int(used)
         share = profile.gpu_memory_utilization or DEFAULT_UTILIZATION
@@ -56,6 +59,14 @@ class GpuMemory:
             total_now, used = self._now()
             total = total_now or total
         return None if used is None else int(used)
+
+    async def _first_reading(self) -> tuple[float | None, float | None]:
+        """Total and used bytes; where a GPU is, its telemetry has a few periods to begin."""
+        for _ in range(FIRST_READING_PERIODS if self._expected else 0):
+            if self._now()[1] is not None:
+                break
+            await asyncio.sleep(self._period_s)
+        return self._now()
 
     def _now(self) -> tuple[float | None, float | None]:
         """Total and used bytes of the first GPU."""

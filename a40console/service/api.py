@@ -83,14 +83,14 @@ class ControlApi:
         return _json(self._board.since(_float(request, "since", 0.0)))
 
     async def _events(self, request: Request) -> Response:
-        since, limit = _int(request, "since", 0), _int(request, "limit", 200)
+        since, limit = _int(request, "since", 0), _count(request, "limit", 200)
         return _json(self._journal.since(since, limit))
 
     async def _profiles(self, request: Request) -> Response:
         return _json(self._answers.profiles())
 
     async def _logs(self, request: Request) -> Response:
-        limit_bytes = min(_int(request, "limit", 65536), LOG_CHUNK_LIMIT_BYTES)
+        limit_bytes = min(_count(request, "limit", 65536), LOG_CHUNK_LIMIT_BYTES)
         return _json(self._answers.logs(_int(request, "offset", -limit_bytes), limit_bytes))
 
     async def _environment(self, request: Request) -> Response:
@@ -145,6 +145,12 @@ def _int(request: Request, name: str, default: int) -> int:
         return int(request.query_params.get(name, default))
     except ValueError as error:
         raise UsageError(f"{name} must be a whole number") from error
+
+
+def _count(request: Request, name: str, default: int) -> int:
+    if (count := _int(request, name, default)) < 0:
+        raise UsageError(f"{name} must not be negative")
+    return count
 
 
 def _float(request: Request, name: str, default: float) -> float:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from a40console.advisor.advice import FindingClock, advise
 from a40console.advisor.evidence import Evidence
-from a40console.advisor.readings import fresh
+from a40console.advisor.limit import limit as limit_of
+from a40console.advisor.readings import LimitEvidence, fresh
 from a40console.gateway.meter import RequestCounts
 from a40console.model.engine import EngineState
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Figure, Missing, number
+from a40console.model.freshness import present
 from a40console.model.profile import Profile
 from a40console.model.snapshot import (
     PROTOCOL_VERSION,
@@ -29,6 +32,8 @@ from a40console.service.cost import Spending, cost
 from a40console.telemetry.view import EngineView
 
 HUNG_CODE = "engine-hung"
+OFF = Missing("speculation is off")
+SEVERAL_GPUS = Missing("which of the GPUs are the engine's is not known")
 SESSIONS_NOT_FOLLOWED = Missing("client sessions are not followed")
 
 
@@ -72,8 +77,11 @@ def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
     flows = fresh(speed.age_s, speed.generation_tokens_per_s)
     named = any(finding.code == HUNG_CODE for finding in findings)
     if engine.state is EngineState.SERVING and named and not flows:
-        engine = replace(engine, state=EngineState.HUNG)
-    return replace(draft, engine=engine, limit=limit, findings=findings)
+        hung_s = parts.evidence.generation_flat_s
+        engine = replace(engine, state=EngineState.HUNG, phase_s=hung_s)
+        draft = replace(draft, engine=engine)
+        limit = limit_of(LimitEvidence.of(draft))
+    return replace(draft, limit=limit, findings=findings)
 
 
 def _draft(parts: Parts) -> Snapshot:
@@ -97,18 +105,21 @@ def _draft(parts: Parts) -> Snapshot:
         requests=_requests(view.requests if view else absent.requests(why), parts.gateway),
         latency=view.latency if view else absent.latency(why),
         prefix_cache=view.prefix_cache if view else absent.prefix_cache(why),
-        speculation=speculation_block(
-            view.speculation if view else absent.speculation(why), parts.profile
-        ),
+        speculation=speculation_block(view.speculation, parts.profile)
+        if view
+        else replace(absent.speculation(why), locked_reason=why.reason),
         kv_cache=view.kv_cache if view else absent.kv_cache(why),
-        gpus=_with_bandwidth(parts.gpus, view),
+        gpus=with_bandwidth(parts.gpus, view.read_bytes_per_s if view else why),
         host=parts.host,
         cost=cost(
             Spending(
                 usd_per_hour=parts.profile.usd_per_hour if parts.profile else None,
                 uptime_s=number(engine.uptime_s),
-                generation_tokens_per_s=throughput.generation_tokens_per_s,
-                generated_tokens=view.generated_tokens if view else why,
+                generation_tokens_per_s=present(
+                    throughput.generation_tokens_per_s,
+                    throughput.age_s,
+                    interval_s=parts.moment.interval_s,
+                ),
             )
         ),
         limit=Limit(cause="unknown", text="", evidence=(), ruled_out=()),
@@ -126,29 +137,41 @@ def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
     return replace(block, aborted=aborted, failed=counts.failed)
 
 
-def _with_bandwidth(
-    gpus: tuple[Gpu, ...] | Missing, view: EngineView | None
+def with_bandwidth(
+    gpus: tuple[Gpu, ...] | Missing, read_bytes_per_s: Figure
 ) -> tuple[Gpu, ...] | Missing:
-    """The GPUs with what the engine estimates that each reads; NVML counts no such thing."""
-    if isinstance(gpus, Missing) or view is None:
+    """The GPUs with what the engine estimates that each of its own reads.
+
+    NVML counts no such thing, and of several GPUs the engine does not say which are its own.
+    """
+    if isinstance(gpus, Missing):
         return gpus
-    return tuple(replace(gpu, read_bytes_per_s=view.read_bytes_per_s) for gpu in gpus)
+    if len(gpus) > 1 and number(read_bytes_per_s) is not None:
+        read_bytes_per_s = SEVERAL_GPUS
+    return tuple(replace(gpu, read_bytes_per_s=read_bytes_per_s) for gpu in gpus)
 
 
 def speculation_block(block: SpeculationInfo, profile: Profile | None) -> SpeculationInfo:
-    """What telemetry measured, with what the engine was started with."""
+    """What telemetry measured of a living engine, with what it was started with.
+
+    Whether speculation is on the engine tells; only where it does not, the profile does.
+    """
     asked = profile.speculation if profile else None
     if asked is None:
         reason = "the profile has none" if profile else "what was asked is not known"
         return replace(block, control="none", locked_reason=reason)
-    on = asked.enabled
-    off = Missing("speculation is off")
-    return replace(
+    mode: Literal["off", "on", "auto"] = "on" if asked.enabled else "off"
+    if not isinstance(block.mode, Missing):
+        mode = block.mode
+    block = replace(
         block,
-        mode="on" if on else "off",
+        mode=mode,
         control="restart",
-        started_with=asked.tokens if on else off,
-        depth=asked.tokens if on else off,
+        started_with=asked.tokens if asked.enabled else OFF,
         depth_max=asked.tokens,
-        method=asked.method,
     )
+    if mode == "off":
+        return replace(block, depth=OFF, method=OFF)
+    if not asked.enabled:
+        return block  # on by the profile's own arguments: what it runs the engine alone knows
+    return replace(block, depth=asked.tokens, method=asked.method)

@@ -57,7 +57,7 @@ async def snapshots(
             seq += 1
             machine.sample()
             view = sampler.view((), ())
-            local = machine.view() if host in _LOOPBACK else _elsewhere(machine.view())
+            local = machine.view() if host in _LOOPBACK else _elsewhere()
             yield assemble(
                 _parts(url, view, local, (seq, time.monotonic() - began_s, interval_s)), findings
             )
@@ -114,13 +114,14 @@ def _host_of(url: str) -> str:
     return parts.hostname
 
 
-def _elsewhere(local: Host) -> Host:
+def _elsewhere() -> Host:
+    """No host figure at all; the origin is the one that claims no limit."""
     why = Missing("the engine runs on another machine")
     return Host(
-        source=local.source,
+        source="none",
         age_s=why,
         cpu_quota_vcpu=why,
-        quota_origin=local.quota_origin,
+        quota_origin="host",
         cpu_used_vcpu=why,
         throttled_ms_per_s=why,
         busiest_engine_thread=why,

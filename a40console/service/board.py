@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator
 
+from a40console.errors import NoServiceError
 from a40console.model.codec import encode
 from a40console.model.control import HistoryPoint
 from a40console.model.snapshot import Snapshot
@@ -38,8 +39,14 @@ class Board:
         changed.set()
 
     async def newest(self) -> bytes:
-        """The newest snapshot as JSON, waiting for the first one."""
+        """The newest snapshot as JSON, waiting for the first one.
+
+        Raises:
+            NoServiceError: If the service ends before there is one.
+        """
         while self._line is None:
+            if self._closed:
+                raise NoServiceError("The service stops", remedy="Start it again: a40console serve")
             await self._changed.wait()
         return self._line
 

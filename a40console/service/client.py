@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from a40console.errors import ConsoleError, Exit, NoServiceError, RefusedError, TimedOutError
+from a40console.errors import ConsoleError, NoServiceError, RefusedError, TimedOutError
 from a40console.model.codec import DecodeError, decode
 from a40console.model.control import (
     ClientEnvironment,
@@ -24,6 +23,7 @@ from a40console.model.control import (
 )
 from a40console.model.event import Event
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
+from a40console.paths import check_control_socket
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ _READ_TIMEOUT_S = 30.0
 
 
 class ServiceClient:
-    """Speaks the control API over a Unix socket; every failure is a ConsoleError.
+    """Speaks the control API over this user's Unix socket; every failure is a ConsoleError.
 
     `transport` replaces the socket in tests.
     """
@@ -41,6 +41,7 @@ class ServiceClient:
         self, socket_path: Path, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._socket_path = socket_path
+        self._on_socket = transport is None
         self._http = httpx.AsyncClient(
             # Unverified: a Unix socket has no TLS, and to load the certificates takes 30 ms.
             transport=transport or httpx.AsyncHTTPTransport(uds=str(socket_path), verify=False),
@@ -85,10 +86,13 @@ class ServiceClient:
         return await self._get(Snapshot, "/v1/snapshot")
 
     async def snapshots(self) -> AsyncGenerator[Snapshot]:
-        """Snapshots as they are made, the newest first of all; ends with NoServiceError."""
+        """Snapshots as they are made, the newest first of all; ends with a ConsoleError."""
         timeout = httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S)
         try:
+            self._check_owner()
             async with self._http.stream("GET", "/v1/snapshots", timeout=timeout) as response:
+                if response.is_error:
+                    raise _refusal(await response.aread())
                 async for line in response.aiter_lines():
                     if line:
                         yield _decoded(Snapshot, _parsed(line))
@@ -129,29 +133,6 @@ class ServiceClient:
         """How far a command is."""
         return await self._get(CommandResult, f"/v1/commands/{command_id}")
 
-    async def run(self, command: str, *, timeout_s: float, **arguments: str) -> CommandResult:
-        """Begin a command and wait for its end.
-
-        Raises:
-            ConsoleError: The command's own trouble, with its exit code.
-            TimedOutError: If it is still running after `timeout_s`; it goes on.
-        """
-        started = await self.start(command, **arguments)
-        deadline = asyncio.get_running_loop().time() + timeout_s
-        result = started
-        while result.state == "running":
-            if asyncio.get_running_loop().time() > deadline:
-                raise TimedOutError(
-                    f"{command} is still running after {timeout_s:.0f} s",
-                    evidence=f"command id {started.id}",
-                    remedy="It goes on; watch it with: a40console status",
-                )
-            await asyncio.sleep(0.1)
-            result = await self.result(started.id)
-        if result.trouble is not None:
-            raise _trouble(result.trouble)
-        return result
-
     async def _get(self, kind: type[T], path: str, **query: Any) -> T:
         return _decoded(kind, await self._request("GET", path, params=query))
 
@@ -161,6 +142,7 @@ class ServiceClient:
 
     async def _request(self, method: str, path: str, **options: Any) -> Any:
         try:
+            self._check_owner()
             response = await self._http.request(method, path, **options)
         except httpx.TimeoutException as error:
             raise TimedOutError(
@@ -170,10 +152,14 @@ class ServiceClient:
             ) from error
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        data = _parsed(response.content)
         if response.is_error:
-            raise _trouble(_decoded(Trouble, data))
-        return data
+            raise _refusal(response.content)
+        return _parsed(response.content)
+
+    def _check_owner(self) -> None:
+        """What we would tell the service, and believe of it, is for this user's own only."""
+        if self._on_socket:
+            check_control_socket(self._socket_path)
 
     def _unreachable(self, error: Exception) -> NoServiceError:
         return NoServiceError(
@@ -206,11 +192,5 @@ def _decoded(kind: type[T], data: Any) -> T:
         ) from error
 
 
-def _trouble(trouble: Trouble) -> ConsoleError:
-    known = {int(code) for code in Exit}
-    return ConsoleError(
-        trouble.message,
-        evidence=trouble.evidence,
-        remedy=trouble.remedy,
-        exit_code=Exit(trouble.exit_code) if trouble.exit_code in known else Exit.BUG,
-    )
+def _refusal(body: bytes) -> ConsoleError:
+    return ConsoleError.from_trouble(_decoded(Trouble, _parsed(body)))

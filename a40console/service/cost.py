@@ -12,6 +12,8 @@ SECONDS_PER_HOUR = Decimal(3600)
 MILLION = 1_000_000
 
 NO_PRICE = Missing("the profile names no price")
+NO_SESSIONS = Missing("sessions are not followed")
+NO_RENT = Missing("when the rent began is not known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +25,18 @@ class Spending:
     """Seconds since the engine started; None while there is none."""
 
     generation_tokens_per_s: Figure
-    generated_tokens: Figure
-    """Since the engine started."""
+    """The present rate."""
 
 
 def cost(spending: Spending) -> Cost:
     """The cost block.
 
-    `now` divides the price by the present rate; `since_rent` divides all dollars since the engine
-    started, idle included, by all generated tokens.
+    `now` divides the price by the present rate. Nothing here knows when the rent began: what was
+    spent is counted from the engine's start, and no price a token since the rent is given.
     """
     price = spending.usd_per_hour
     if price is None:
-        return _cost(NO_PRICE, NO_PRICE, NO_PRICE, NO_PRICE)
+        return _cost(NO_PRICE, NO_PRICE, NO_PRICE)
     so_far: Figure = Missing("no engine runs")
     if spending.uptime_s is not None:
         so_far = float(price / SECONDS_PER_HOUR * Decimal(spending.uptime_s))
@@ -44,16 +45,11 @@ def cost(spending: Spending) -> Cost:
         spending.generation_tokens_per_s,
         reason="nothing is generated now",
     )
-    since = combine(
-        lambda dollars, tokens: dollars / tokens * MILLION if tokens else None,
-        so_far,
-        spending.generated_tokens,
-        reason="nothing was generated yet",
-    )
-    return _cost(float(price), so_far, now, since)
+    return _cost(float(price), so_far, now)
 
 
-def _cost(price: Figure, so_far: Figure, now: Figure, since: Figure) -> Cost:
+def _cost(price: Figure, so_far: Figure, now: Figure) -> Cost:
+    known = number(price) is not None
     return Cost(
         kind="hourly",
         usd_per_hour=price,
@@ -62,8 +58,8 @@ def _cost(price: Figure, so_far: Figure, now: Figure, since: Figure) -> Cost:
         since="engine start",
         usd_per_million=UsdPerMillion(
             now=now,
-            session=Missing("sessions are not followed") if number(price) is not None else NO_PRICE,
-            since_rent=since,
+            session=NO_SESSIONS if known else NO_PRICE,
+            since_rent=NO_RENT if known else NO_PRICE,
         ),
         counted="generated",
     )

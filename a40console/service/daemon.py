@@ -19,7 +19,6 @@ from a40console.engines.capability import gpu_present
 from a40console.errors import ConsoleError, UsageError
 from a40console.gateway.app import build_gateway
 from a40console.gateway.meter import Meter
-from a40console.model.control import HistoryPoint
 from a40console.model.event import Severity
 from a40console.model.figures import number
 from a40console.model.snapshot import ServiceInfo
@@ -32,6 +31,7 @@ from a40console.operations.status import EngineStatus
 from a40console.operations.watch import RestartPolicy
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
+from a40console.service.advisor_evidence import evidence
 from a40console.service.answers import ServiceAnswers
 from a40console.service.api import ControlApi
 from a40console.service.assemble import Moment, Parts, assemble
@@ -40,11 +40,11 @@ from a40console.service.engine_block import engine_block
 from a40console.service.follower import EngineFollower
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.handlers import Handlers
+from a40console.service.history import history_point
 from a40console.service.journal import Journal, now
 from a40console.service.self_report import self_report
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
-from a40console.service.verdict import evidence
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.nvml import GpuSampler
 
@@ -78,7 +78,7 @@ class Daemon:
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
         starter = EngineStarter(
             paths=paths,
-            memory=GpuMemory(self._gpu.view),
+            memory=GpuMemory(self._gpu.view, expected=gpu_present()),
             threads=self._engine_threads,
             recorder=self._journal.record,
             clock=time.monotonic,
@@ -148,6 +148,7 @@ class Daemon:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._operator.settle()
             await self._operator.close()
             await self._follower.close()
             self._gpu.stop()
@@ -157,7 +158,10 @@ class Daemon:
     async def _first_engine(self, profile: str | None, *, start: bool) -> None:
         """Take over what runs; else start what is asked for, or what ran when we were last here."""
         try:
-            if await self._operator.adopt() or not start:
+            if await self._operator.adopt():
+                self._note_other(profile)
+                return
+            if not start:
                 return
             wanted = desire.desired(self._paths.desired)
             named = profile or (self._settings.profile if wanted is None else None)
@@ -170,6 +174,17 @@ class Daemon:
             self._journal.record("engine.failed", error.message, "error", evidence)
         except ConsoleError as error:
             log.warning("%s (%s) %s", error.message, error.evidence, error.remedy)
+        except Exception:
+            log.exception("the first engine could not be seen to")
+            self._journal.record("service.failed", "a bug of ours: see service.log", "error")
+
+    def _note_other(self, asked: str | None) -> None:
+        running = self._status().profile
+        if asked is not None and running is not None and running.name != asked:
+            text = f"{asked} was asked for, but {running.name} runs and is kept"
+            self._journal.record(
+                "engine.kept", text, "warn", {"remedy": "a40console engine switch"}
+            )
 
     async def _tick_for_ever(self) -> None:
         interval_s = self._settings.service.interval_s
@@ -183,14 +198,20 @@ class Daemon:
             await asyncio.sleep(due_s - time.monotonic())
 
     def _engine_changed(self, status: EngineStatus) -> None:
-        """Telemetry follows, and whoever asks right after a command must see what it did."""
-        self._follower.follow(status)
-        if status.run is not None and status.run.id != self._baseline_run:
-            self._baseline_run, before = status.run.id, status.run.vram_baseline_bytes
-            self._gpu.set_baseline({} if before is None else {0: before})
-        if status.state is not self._shown_state:
-            self._shown_state = status.state
-            self._publish()
+        """Telemetry follows, and whoever asks right after a command must see what it did.
+
+        What goes wrong here is ours alone: it must not end a start or a stop halfway.
+        """
+        try:
+            self._follower.follow(status)
+            if status.run is not None and status.run.id != self._baseline_run:
+                self._baseline_run, before = status.run.id, status.run.vram_baseline_bytes
+                self._gpu.set_baseline({} if before is None else {0: before})
+            if status.state is not self._shown_state:
+                self._shown_state = status.state
+                self._publish()
+        except Exception:
+            log.exception("a change of the engine could not be followed")
 
     def _tick(self) -> None:
         self._journal.retry()
@@ -230,19 +251,11 @@ class Daemon:
                 gpus=self._gpu.view(),
                 sources=(self._host.status(), self._gpu.status()),
                 profile=status.profile,
-                evidence=evidence(status, view, now_s),
+                evidence=evidence(status, view),
             ),
             self._findings,
         )
-        throughput, requests = snapshot.throughput, snapshot.requests
-        point = HistoryPoint(
-            at_s=time.time(),
-            generation_tokens_per_s=throughput.generation_tokens_per_s,
-            prefill_tokens_per_s=throughput.prefill_tokens_per_s,
-            running=requests.running,
-            waiting=requests.waiting,
-        )
-        self._board.pin(snapshot, point)
+        self._board.pin(snapshot, history_point(snapshot, time.time()))
 
     def end_streams(self) -> None:
         """Let readers of snapshots go, so that the servers can end."""

@@ -28,7 +28,7 @@ def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> E
         served_name=profile.public_name if profile else NO_ENGINE,
         version=report.version if alive else absent,
         listen=profile.listen if profile else NO_ENGINE,
-        pid=_or(status.pid if status.living else None, NO_ENGINE),
+        pid=_pid(status),
         session_id=_or(status.session_id if status.living else None, NO_ENGINE),
         uptime_s=_since(status.started_at_s if status.living else None, now_s, NO_ENGINE),
         restarts=status.restarts,
@@ -67,6 +67,12 @@ def foreign_block(
         argv_digest=foreign,
         effective=Missing("what was asked of it is not known"),
     )
+
+
+def _pid(status: EngineStatus) -> Figure:
+    if status.state is EngineState.ORPHANED:
+        return Missing("its leader is gone")
+    return _or(status.pid if status.living else None, NO_ENGINE)
 
 
 def _kind(status: EngineStatus) -> EngineKind | Missing:

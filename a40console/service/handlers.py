@@ -94,9 +94,11 @@ class Handlers:
     async def _stop_service(self, arguments: Mapping[str, str]) -> dict[str, str]:
         report = "the engine keeps running"
         if arguments.get("engine") == "yes":
-            report = "no engine ran"
-            if self._operator.status.living or self._operator.busy:
+            try:
                 report = await self._operator.stop()
+            except RefusedError:
+                report = "no engine ran"
+        await self._operator.settle()
         asyncio.get_running_loop().call_later(ANSWER_GRACE_S, self._stop)
         return {"report": report}
 

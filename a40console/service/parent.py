@@ -58,8 +58,9 @@ def run(
     Raises:
         RefusedError: If another service runs, or an address or a folder cannot be had.
     """
-    for folder in (paths.state, paths.runtime, paths.engine_runs, paths.data):
+    for folder in (paths.state, paths.engine_runs, paths.data):
         make_private(folder)
+    make_private(paths.runtime, link=False)
     lock_fd = _lock(paths.service_lock)
     doors = Doors(_bind_control(paths.control_socket), _bind_gateway(settings), lock_fd)
     # The worker reads no settings itself: a file broken since must not keep it from coming back.

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 
-from a40console.errors import NotServingError
+from a40console.model.figures import Figure, number
+from a40console.service.chat import CONNECT_TIMEOUT_S, Answer, stream_chat
 
 PROMPT = "Say hello in one short sentence."
 MAX_TOKENS = 48
+SILENCE_TIMEOUT_S = 120.0
+_HEADERS = {"User-Agent": "a40console-test"}
 
 
 async def probe_request(url: str, token: str | None, model: str) -> dict[str, str]:
     """Send the prompt, and answer with the text, the tokens and how fast they came.
 
+    A figure that there is none of is an empty text.
+
     Raises:
-        NotServingError: If the gateway or the engine answers with an error.
+        ConsoleError: If the gateway or the engine answers with an error, or with no answer.
     """
-    headers = {"authorization": f"Bearer {token}"} if token else {}
     body = {
         "model": model,
         "messages": [{"role": "user", "content": PROMPT}],
@@ -29,56 +30,21 @@ async def probe_request(url: str, token: str | None, model: str) -> dict[str, st
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    began_s = time.monotonic()
-    text, tokens, first_s, last_s = "", 0, began_s, began_s
-    try:
-        async with (
-            httpx.AsyncClient(timeout=httpx.Timeout(120.0, connect=5.0)) as client,
-            client.stream(
-                "POST", f"{url}/v1/chat/completions", json=body,
-                headers=headers | {"user-agent": "a40console-test"},
-            ) as response,
-        ):  # fmt: skip
-            if response.is_error:
-                raise _refused(await response.aread())
-            async for chunk in _chunks(response):
-                if piece := _piece(chunk):
-                    last_s = time.monotonic()
-                    first_s = first_s if text else last_s
-                    text += piece
-                if usage := chunk.get("usage"):
-                    tokens = usage.get("completion_tokens", 0)
-                if error := chunk.get("error"):
-                    raise NotServingError("The engine broke off", evidence=str(error))
-    except httpx.HTTPError as error:
-        raise NotServingError(
-            "The gateway does not answer", evidence=str(error) or type(error).__name__
-        ) from error
-    decode_s = last_s - first_s
+    timeout = httpx.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    # Without the environment's proxies: they know nothing of this machine's loopback.
+    async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=_HEADERS) as http:
+        answer = Answer(model=model, sent_at_s=time.monotonic())
+        async for _ in stream_chat(http, f"{url}/v1/chat/completions", token, body, answer):
+            pass
     return {
         "prompt": PROMPT,
-        "text": text.strip(),
-        "tokens": str(tokens),
-        "ttft_s": f"{first_s - began_s:.3f}",
-        "tokens_per_s": f"{(tokens - 1) / decode_s:.1f}" if tokens > 1 and decode_s else "",
+        "text": (answer.text or answer.thinking).strip(),
+        "tokens": _written(answer.generated_tokens, ".0f"),
+        "ttft_s": _written(answer.ttft_s, ".3f"),
+        "tokens_per_s": _written(answer.tokens_per_s, ".1f"),
     }
 
 
-async def _chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-    async for line in response.aiter_lines():
-        if line.startswith("data: ") and line != "data: [DONE]":
-            yield json.loads(line.removeprefix("data: "))
-
-
-def _piece(chunk: dict[str, Any]) -> str:
-    choices = chunk.get("choices") or [{}]
-    delta = choices[0].get("delta") or {}
-    return delta.get("content") or delta.get("reasoning_content") or delta.get("reasoning") or ""
-
-
-def _refused(body: bytes) -> NotServingError:
-    try:
-        message = json.loads(body)["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = body.decode(errors="replace")[:300]
-    return NotServingError("The request was refused", evidence=str(message))
+def _written(figure: Figure, form: str) -> str:
+    value = number(figure)
+    return "" if value is None else format(value, form)

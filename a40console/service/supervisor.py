@@ -17,6 +17,9 @@ from contextlib import suppress
 
 RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 HEALTHY_AFTER_S = 60.0
+KILL_AFTER_S = 15.0
+"""A worker that was told to end and has not by then is stuck."""
+
 STOPPED = 0
 """The worker's exit code when it was asked to stop."""
 
@@ -32,29 +35,33 @@ class Supervisor:
         spawn: Callable[[bool], subprocess.Popen[bytes]],
         note: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
+        kill_after_s: float = KILL_AFTER_S,
     ) -> None:
         self._spawn = spawn
         self._note = note
         self._clock = clock
+        self._kill_after_s = kill_after_s
         self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
     def run(self) -> int:
         """Start workers until one ends with 0 or a signal asked us to stop."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGALRM, self._kill)
         for number in ENDING:
             signal.signal(number, self._stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         failures = 0
         while not self._stopping:
-            started = self._clock()
+            started_s = self._clock()
             self._worker = self._spawn(failures == 0)
             if self._stopping:
-                self._worker.terminate()
+                self._end_worker(self._worker)
             code = self._worker.wait()
+            signal.setitimer(signal.ITIMER_REAL, 0)
             if code == STOPPED or self._stopping:
                 break
-            if self._clock() - started > HEALTHY_AFTER_S:
+            if self._clock() - started_s > HEALTHY_AFTER_S:
                 failures = 0
             delay_s = RESTART_DELAYS_S[min(failures, len(RESTART_DELAYS_S) - 1)]
             failures += 1
@@ -63,9 +70,20 @@ class Supervisor:
         return STOPPED
 
     def _stop(self, number: int, frame: object) -> None:
-        self._stopping = True
+        again, self._stopping = self._stopping, True
+        if self._worker is not None and self._worker.poll() is None and not again:
+            self._end_worker(self._worker)
+
+    def _end_worker(self, worker: subprocess.Popen[bytes]) -> None:
+        worker.terminate()
+        signal.setitimer(signal.ITIMER_REAL, self._kill_after_s)
+
+    def _kill(self, number: int, frame: object) -> None:
         if self._worker is not None and self._worker.poll() is None:
-            self._worker.terminate()
+            self._worker.kill()
+            self._note(
+                f"the service's worker did not end within {self._kill_after_s:.0f} s: killed"
+            )
 
 
 def command_line(module: str, *arguments: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
@@ -28,7 +27,7 @@ class CommandTasks:
     def __init__(self, handlers: Mapping[str, Handler], journal: Journal) -> None:
         self._handlers = handlers
         self._journal = journal
-        self._results: OrderedDict[str, CommandResult] = OrderedDict()
+        self._results: dict[str, CommandResult] = {}
         self._first_event: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -49,9 +48,7 @@ class CommandTasks:
         result = CommandResult(command=command, id=secrets.token_hex(6), state="running")
         self._results[result.id] = result
         self._first_event[result.id] = self._journal.last_id
-        while len(self._results) > KEPT_RESULTS:
-            old, _ = self._results.popitem(last=False)
-            self._first_event.pop(old, None)
+        self._forget()
         task = asyncio.create_task(self._run(handler, result, arguments), name=command)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -71,6 +68,13 @@ class CommandTasks:
         result = self._results[command_id]
         events = self._journal.since(self._first_event[command_id], 100)
         return replace(result, events=events) if result.state == "running" else result
+
+    def _forget(self) -> None:
+        """Drop the oldest results; one that still runs is waited for by somebody."""
+        surplus = len(self._results) - KEPT_RESULTS
+        ended = [key for key, result in self._results.items() if result.state != "running"]
+        for key in ended[: max(0, surplus)]:
+            del self._results[key], self._first_event[key]
 
     async def _run(
         self, handler: Handler, started: CommandResult, arguments: Mapping[str, str]
@@ -105,5 +109,5 @@ class CommandTasks:
                 "warn",
                 {"evidence": ended.trouble.evidence, "remedy": ended.trouble.remedy},
             )
-        events = self._journal.since(self._first_event.get(started.id, 0), 100)
+        events = self._journal.since(self._first_event[started.id], 100)
         self._results[started.id] = replace(ended, events=events)

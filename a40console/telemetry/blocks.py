@@ -96,8 +96,11 @@ def read_bytes_per_s(source: Source) -> Figure:
     """
     if number(source.counter("read_bytes")) == 0:
         return Missing("vLLM estimates it with --enable-mfu-metrics only")
-    rate = number(source.rate("read_bytes"))
-    return Missing("the engine does not estimate it") if rate is None else Estimated(rate)
+    if source.latest is not None and "read_bytes" not in source.latest.counters:
+        return Missing("the engine does not estimate it")
+    rate = source.rate("read_bytes")
+    known = number(rate)
+    return rate if known is None else Estimated(known)
 
 
 def decode_passes_per_s(source: Source, window_s: float = RATE_WINDOW_S) -> Figure:

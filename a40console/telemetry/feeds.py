@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from a40console.model.engine import Endpoint
-from a40console.model.figures import Figure, Missing
+from a40console.model.figures import Missing
 from a40console.model.request import EngineRow
 from a40console.model.snapshot import SourceStatus
 from a40console.telemetry import llamacpp, vllm, vllm_plugin
@@ -62,14 +62,11 @@ class Health:
     """The last answer of `/health`."""
 
     status: int | None = None
-    at_s: float | None = None
     reason: str = "not asked yet"
 
-    def shown(self, now_s: float) -> tuple[int | Missing, Figure]:
-        """Status and age."""
-        if self.status is None or self.at_s is None:
-            return Missing(self.reason), Missing(self.reason)
-        return self.status, round(max(0.0, now_s - self.at_s), 3)
+    def shown(self) -> int | Missing:
+        """The status, or why there is none."""
+        return Missing(self.reason) if self.status is None else self.status
 
 
 class Feed:
@@ -110,7 +107,7 @@ class Feed:
         except SourceError as error:
             self.health = Health(reason=error.reason)
             raise
-        self.health = Health(answer.status, answer.at_s, "")
+        self.health = Health(answer.status)
         if answer.status != 200:
             raise SourceError(f"/health answers HTTP {answer.status}")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from a40console.model.figures import Missing
 from a40console.model.request import GatewayRow
@@ -16,26 +17,52 @@ _KEPT = 2048
 _LISTED = 5
 
 
-class FirstTokens:
-    """Times to first token of the gateway's requests: from request received to first content."""
+@dataclass(frozen=True, slots=True, order=True)
+class _Sample:
+    at_s: float
+    ttft_s: float
+    route: str
 
-    def __init__(self) -> None:
-        self._samples: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+class FirstTokens:
+    """Times to first token of one engine's requests: from request received to first content.
+
+    Args:
+        since_s: When the engine was there; what the gateway received before went to another one.
+    """
+
+    def __init__(self, *, since_s: float) -> None:
+        self._since_s = since_s
+        self._samples: OrderedDict[str, _Sample] = OrderedDict()
+
+    def begin_again(self, since_s: float) -> None:
+        """The engine was restarted: what was measured is its former life's."""
+        self._since_s = since_s
+        self._samples.clear()
 
     def observe(self, rows: Iterable[GatewayRow]) -> None:
         """Take what is new in the gateway's rows."""
         for row in rows:
-            if row.first_token_at_s is not None and row.request_id not in self._samples:
-                ttft_s = row.first_token_at_s - row.received_at_s
-                self._samples[row.request_id] = (row.first_token_at_s, ttft_s)
+            if row.received_at_s < self._since_s or row.first_token_at_s is None:
+                continue
+            ttft_s = row.first_token_at_s - row.received_at_s
+            sample = _Sample(row.first_token_at_s, ttft_s, row.route)
+            self._samples.setdefault(row.request_id, sample)
         while len(self._samples) > _KEPT:
             self._samples.popitem(last=False)
 
     def block(self, now_s: float, window_s: float = LONG_WINDOW_S) -> FirstToken | None:
-        """Quantiles over the window and the last five, oldest first; None before any request."""
+        """Quantiles over the window and the last five, oldest first; None before any request.
+
+        Of one route: each has its own first content (an agent's may be a thought, a completion's
+        a letter). It is the one with most requests in the window, else the one used last.
+        """
         if not self._samples:
             return None
-        ordered = sorted(self._samples.values())
+        known = sorted(self._samples.values())
+        used = Counter(sample.route for sample in known if sample.at_s >= now_s - window_s)
+        route = used.most_common(1)[0][0] if used else known[-1].route
+        ordered = [(one.at_s, one.ttft_s) for one in known if one.route == route]
         recent = [ttft_s for at_s, ttft_s in ordered if at_s >= now_s - window_s]
         p50, p95 = sample_percentiles(recent)
         return FirstToken(

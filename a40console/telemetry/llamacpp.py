@@ -182,17 +182,20 @@ class LlamaCppSource:
         processing = () if asleep else tuple(slot for slot in self._slots if slot.processing)
         decoded = sum(slot.decoded_tokens for slot in processing)
         counters["generated_tokens"] = predicted + decoded
+        estimated: frozenset[CounterName] = frozenset()
         speculating = any(slot.speculative for slot in self._slots) if self._slots else None
         if speculating is False:
             counters["sequence_passes"] = counters["generated_tokens"]
         elif busy_mean is not None and busy_mean * counters.get("passes", 0.0) < _COARSEST_SUM:
             counters["sequence_passes"] = round(busy_mean * counters.get("passes", 0.0))
+            estimated = frozenset({"sequence_passes"})  # the mean has few digits
         rows = self._follow(processing, reading.at_s)
         ended = self._ended(rows, predicted, reading.at_s)
         self._rows, self._predicted = rows, predicted
         return replace(
             reading,
             counters=counters,
+            estimated=estimated,
             gauges=gauges | _kv_pool(self._slots, unified=self._kv_unified, asleep=asleep),
             settings=_settings(self._slots),
             rows=rows,

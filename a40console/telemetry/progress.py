@@ -18,12 +18,8 @@ class Progress:
     steps_flat_s: Figure
     """The same of engine steps, which move during a long prefill too."""
 
-    running: Figure
-    waiting: Figure
     health_status: int | Missing
     """HTTP status of `/health`; it is known to be 200 while nothing moves."""
-
-    health_age_s: Figure
 
 
 class StandstillClock:

@@ -82,6 +82,9 @@ class EngineReading:
     unreadable: frozenset[str] = frozenset()
     """Counters and histograms that are there but no numbers, or whose value is not known."""
 
+    estimated: frozenset[CounterName] = frozenset()
+    """Counters that were worked out from a rounded figure."""
+
     waiting_by_reason: Mapping[str, float] = field(default_factory=dict)
     accepted_per_position: tuple[float, ...] | None = None
     """Accepted draft tokens by position, since start."""

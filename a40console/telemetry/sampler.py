@@ -58,7 +58,7 @@ class EngineSampler:
         self._kv_unified = kv_unified
         self._http = EngineHttp(endpoint, clock=clock, transport=transport)
         self._joiner = Joiner()
-        self._first_tokens = FirstTokens()
+        self._first_tokens = FirstTokens(since_s=clock())
         self._identity = Identity(_UNKNOWN, (), _UNKNOWN)
         self._identify_again = asyncio.Event()
         self._feed = self._make_feed(kind)
@@ -95,6 +95,7 @@ class EngineSampler:
             identity=self._identity,
             feed=self._feed,
             first_tokens=self._first_tokens,
+            held=sum(1 for row in live if row.sent_at_s is None),
             kind=self._kind,
             now_s=now_s,
         )
@@ -122,6 +123,7 @@ class EngineSampler:
 
     def _restarted(self) -> None:
         self._joiner.clear()
+        self._first_tokens.begin_again(self._clock())
         self._identify_again.set()
 
     async def _find_out(self) -> EngineKind:

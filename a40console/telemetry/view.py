@@ -33,7 +33,6 @@ class EngineView:
     recent: tuple[RecentRequest, ...]
     throughput: Throughput
     requests: Requests
-    """Held requests are the gateway's to fill in."""
 
     latency: Latency
     prefix_cache: PrefixCache
@@ -47,7 +46,6 @@ class EngineView:
     """Empty while not known."""
 
     max_model_len: Figure
-    max_running: Figure
     paused: bool | Missing
     asleep: bool | Missing
     settings: Mapping[str, Setting]

@@ -32,18 +32,19 @@ def build_view(
     identity: Identity,
     feed: VllmFeed | LlamaFeed,
     first_tokens: FirstTokens,
+    held: int,
     kind: EngineKind,
     now_s: float,
 ) -> EngineView:
-    """The view of this instant."""
+    """The view of this instant; `held` requests wait at the gateway."""
     metrics, latest = evidence.metrics, evidence.metrics.latest
-    waiting = _requests(evidence)
+    shown = replace(_requests(evidence), held=held)
     return EngineView(
         kind=kind,
         slots=joined.slots,
         recent=joined.recent,
         throughput=throughput(evidence.counters),
-        requests=waiting,
+        requests=shown,
         latency=latency(metrics, first_tokens, now_s),
         prefix_cache=prefix_cache(metrics),
         speculation=speculation(evidence.speculation, enabled=evidence.speculating),
@@ -52,11 +53,10 @@ def build_view(
         version=identity.version,
         served_names=identity.served_names,
         max_model_len=identity.max_model_len,
-        max_running=waiting.max_running,
         paused=_or_missing(evidence.paused, "only our plugin tells whether vLLM is paused"),
         asleep=_asleep(metrics.gauge("awake")),
         settings=latest.settings if latest is not None else {},
-        progress=_progress(waiting, feed, now_s),
+        progress=_progress(feed),
         generated_tokens=evidence.counters.counter("generated_tokens"),
         ended_tokens_per_s=joined.ended_tokens_per_s,
         read_bytes_per_s=read_bytes_per_s(metrics),
@@ -94,13 +94,9 @@ def _asleep(awake: Figure) -> bool | Missing:
     return number(awake) == 0
 
 
-def _progress(shown: Requests, feed: VllmFeed | LlamaFeed, now_s: float) -> Progress:
-    status, age = feed.health.shown(now_s)
+def _progress(feed: VllmFeed | LlamaFeed) -> Progress:
     return Progress(
         generation_flat_s=feed.standstill.flat_s("generated_tokens"),
         steps_flat_s=feed.standstill.flat_s("passes"),
-        running=shown.running,
-        waiting=shown.waiting,
-        health_status=status,
-        health_age_s=age,
+        health_status=feed.health.shown(),
     )

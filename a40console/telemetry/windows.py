@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Literal
 
-from a40console.model.figures import Estimated, Figure, Missing, combine, measured
+from a40console.model.figures import Estimated, Figure, Missing, combine, measured, number
 from a40console.model.snapshot import Percentiles
 from a40console.telemetry.aliases import why_absent
 from a40console.telemetry.reading import CounterName, EngineReading, Histogram, HistogramName
@@ -62,7 +62,8 @@ class Change:
         before, after = _value(self.start, name), self.end.counters.get(name)
         if after is None:
             return Missing(why_absent(name, self.end))
-        return counted(None if before is None else after - before, "was not readable before")
+        moved = counted(None if before is None else after - before, "was not readable before")
+        return _marked(moved, name, self.end)
 
     def histogram(self, name: HistogramName) -> Histogram | Missing:
         """The samples that a histogram received, as a histogram."""
@@ -112,22 +113,21 @@ class CounterRing:
 
     def delta(self, name: CounterName, window_s: float) -> Figure:
         """How far a counter moved in the last seconds, interpolated at the window's edge."""
-        if self.latest is None:
-            return Missing("not read yet")
-        if name not in self.latest.counters:
-            return Missing(why_absent(name, self.latest))
-        points = [
-            (reading.at_s, value)
-            for reading in self._readings
-            if (value := _value(reading, name)) is not None
-        ]
-        if len(points) < 2:
-            return self._why_one()
-        return points[-1][1] - value_at(points, points[-1][0] - window_s)
+        points = self._points(name)
+        if isinstance(points, Missing):
+            return points
+        moved = points[-1][1] - value_at(points, points[-1][0] - window_s)
+        return moved if self.latest is None else _marked(moved, name, self.latest)
 
     def rate(self, name: CounterName, window_s: float = RATE_WINDOW_S) -> Figure:
-        """A counter's growth a second over the last seconds, or over what is covered of them."""
-        span_s = self.covered_s(window_s)
+        """A counter's growth a second over the last seconds, or over what is covered of them.
+
+        Covered is what its own readable values span: other counters may have been read for longer.
+        """
+        points = self._points(name)
+        if isinstance(points, Missing):
+            return points
+        span_s = min(window_s, points[-1][0] - points[0][0])
         return combine(
             lambda moved: moved / span_s if span_s else None,
             self.delta(name, window_s),
@@ -148,8 +148,27 @@ class CounterRing:
             start = reading
         return Change(start, self.latest)
 
+    def _points(self, name: CounterName) -> list[tuple[float, float]] | Missing:
+        """A counter's readable values by time, two at least."""
+        if self.latest is None:
+            return Missing("not read yet")
+        if name not in self.latest.counters:
+            return Missing(why_absent(name, self.latest))
+        points = [
+            (reading.at_s, value)
+            for reading in self._readings
+            if (value := _value(reading, name)) is not None
+        ]
+        return points if len(points) > 1 else self._why_one()
+
     def _why_one(self) -> Missing:
         return _ONE_READING if self.began_again_at_s is None else _BEGAN_AGAIN
+
+
+def _marked(figure: Figure, name: CounterName, reading: EngineReading) -> Figure:
+    """The figure as an estimate where its counter is one."""
+    exact = number(figure)
+    return figure if exact is None or name not in reading.estimated else Estimated(exact)
 
 
 def _value(reading: EngineReading, name: CounterName) -> float | None:

@@ -49,7 +49,10 @@ def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
     if "idle" in request.fixturenames:
         console: FaultConsole = request.getfixturevalue("idle")
         console.control()
-        if console.status()["engine"]["state"] in ("starting", "serving"):
+        state = console.status()["engine"]["state"]
+        if state == "orphaned":
+            console.succeed("engine", "clean")
+        elif state in ("starting", "serving"):
             console.succeed("engine", "stop")
 
 
@@ -90,6 +93,7 @@ def test_a_core_that_outlived_its_server_is_named_and_blocks_a_start(
     assert found["command"] == "engine.clean"
     assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
     assert "SIGKILL" in snapshot["engine"]["exit"]["cause"]
+    assert "leader is gone" in missing(snapshot["engine"]["pid"])
     assert console.run("status", "--check").returncode == 4
 
     lost = console.until(lambda s: source(s, "vllm.metrics")["state"] == "failed")

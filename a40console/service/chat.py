@@ -1,4 +1,4 @@
-"""A streamed chat completion, timed: the client side of `a40console ask`."""
+"""A streamed chat completion, timed: the client side of `a40console ask` and of the test request."""
 
 from __future__ import annotations
 
@@ -120,9 +120,12 @@ def parse_event(line: str) -> Piece | None:
     if payload == "[DONE]":
         return None
     try:
-        event = json.loads(payload)
-    except ValueError as error:
+        return _piece(json.loads(payload))
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise NotServingError("The answer is not readable", evidence=payload[:200]) from error
+
+
+def _piece(event: Any) -> Piece:
     if "error" in event:
         raise NotServingError("The engine broke off", evidence=_error_text(event))
     choice = (event.get("choices") or [{}])[0]

@@ -1,0 +1,21 @@
+"""Words for spans of time that every part of the console writes alike. Pure."""
+
+from __future__ import annotations
+
+_SPANS = ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h"))
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units: `43 s`, `3 m 10 s`, `3 h 12 m`."""
+    rest, small, small_unit = round(seconds), 1, "s"
+    for limit, size, unit in _SPANS:
+        if rest < limit:
+            return _two(rest, size, unit, small, small_unit)
+        small, small_unit = size, unit
+    return _two(rest, 86400, "d", small, small_unit)
+
+
+def _two(whole_s: int, size: int, unit: str, small: int, small_unit: str) -> str:
+    large, rest = divmod(whole_s, size)
+    less = rest // small
+    return f"{large:,} {unit} {less} {small_unit}" if less else f"{large:,} {unit}"
