@@ -1,6 +1,6 @@
 """Fails unless every test that a list names ran and passed: a skip is not a pass.
 
-Usage: check_ran.py LIST JUNIT_XML
+Usage: check_ran.py LIST JUNIT_XML...
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 
-def passed(report: Path) -> set[str]:
+def passed(reports: list[Path]) -> set[str]:
     """Names (`file::test`, without parameters) of the tests that passed and never did otherwise."""
     good: set[str] = set()
     bad: set[str] = set()
-    for case in ElementTree.parse(report).iter("testcase"):
-        module = case.get("classname", "").replace(".", "/")
-        name = f"{module}.py::{case.get('name', '').split('[')[0]}"
-        (bad if len(case) and any(c.tag in _BAD for c in case) else good).add(name)
+    for report in reports:
+        for case in ElementTree.parse(report).iter("testcase"):
+            module = case.get("classname", "").replace(".", "/")
+            name = f"{module}.py::{case.get('name', '').split('[')[0]}"
+            (bad if any(child.tag in _BAD for child in case) else good).add(name)
     return good - bad
 
 
 _BAD = {"skipped", "failure", "error"}
 
 
-def main(names: Path, report: Path) -> int:
+def main(names: Path, reports: list[Path]) -> int:
     """The exit code: 1 when a named test did not pass."""
     wanted = {line.strip() for line in names.read_text().splitlines() if line.strip()}
-    absent = sorted(wanted - passed(report))
+    absent = sorted(wanted - passed(reports))
     for name in absent:
         print(f"did not run and pass: {name}")
     print(f"{len(wanted) - len(absent)} of {len(wanted)} named tests ran and passed")
@@ -35,4 +36,4 @@ def main(names: Path, report: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), [Path(report) for report in sys.argv[2:]]))

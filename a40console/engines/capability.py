@@ -26,24 +26,18 @@ class Capability:
     why_not: str | None = None
 
 
-def find_executable(
-    name: str, environment: Mapping[str, str], folders: Sequence[Path] = ()
-) -> str | None:
-    """The full path of a program: as given, from further folders, from PATH, or beside ours.
+def find_executable(name: str, environment: Mapping[str, str]) -> str | None:
+    """The full path of a program: as given, from PATH, or beside ours.
 
     Args:
         name: A name, or a path, which may begin with `~`.
         environment: Where PATH and HOME are taken from.
-        folders: Folders that come before PATH, such as environments made for engines.
     """
     if "/" in name:
         home = environment.get("HOME")
         path = Path(home) / name[2:] if home and name.startswith("~/") else Path(name)
         return str(path.absolute()) if _runs(path) else None
     beside = Path(sys.prefix) / "bin"
-    for folder in folders:
-        if _runs(folder / name):
-            return str(folder / name)
     found = shutil.which(name, path=environment.get("PATH", os.defpath))
     if found is None and _runs(beside / name):
         found = str(beside / name)
@@ -54,7 +48,6 @@ def check(
     profile: Profile,
     environment: Mapping[str, str],
     *,
-    folders: Sequence[Path] = (),
     has_gpu: Callable[[], bool] | None = None,
     has_module: Callable[[str], bool] | None = None,
 ) -> Capability:
@@ -64,7 +57,7 @@ def check(
             return Capability(True)
         return Capability(False, f"llama.cpp's embedded server is missing: {INSTALL_EMBEDDED}")
     program = profile.executable or "vllm"
-    if find_executable(program, environment, folders) is None:
+    if find_executable(program, environment) is None:
         where = "is not there" if "/" in program else "is not on the PATH"
         mend = "pip install vllm, or" if program == "vllm" else "install it, or"
         return Capability(False, f"{program} {where}: {mend} set executable in the profile")

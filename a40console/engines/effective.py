@@ -59,19 +59,16 @@ class _Said:
     """The engine says that it changed this by itself: told even where nothing was asked."""
 
 
-def differences(
-    profile: Profile, lines: Sequence[str], cache_config: Mapping[str, str] | None = None
-) -> tuple[Difference, ...] | Missing:
+def differences(profile: Profile, lines: Sequence[str]) -> tuple[Difference, ...] | Missing:
     """Every setting that runs otherwise than asked.
 
     Args:
         profile: What was asked.
         lines: The output of this start.
-        cache_config: Labels of vLLM's `cache_config_info` metric, where it could be read.
     """
     clean = [strip_escapes(line).rstrip() for line in lines]
     if profile.kind == "vllm":
-        asked, said = _vllm_asked(profile), _vllm_said(clean, cache_config)
+        asked, said = _vllm_asked(profile), _vllm_said(clean)
     else:
         asked, said = _llamacpp_asked(profile), _llamacpp_said(clean)
     if not said:
@@ -87,6 +84,42 @@ def differences(
         if (asked.get(setting) is not None or answer.changed)
         and not _same(setting, asked.get(setting), answer.value)
     )
+
+
+def with_cache_config(
+    known: tuple[Difference, ...] | Missing, profile: Profile, settings: Mapping[str, Setting]
+) -> tuple[Difference, ...] | Missing:
+    """The differences with what vLLM's `cache_config_info` metric says of the cache now.
+
+    The metric overrules the log: it is the engine's last word.
+
+    Args:
+        known: What the log of this start showed.
+        profile: What was asked.
+        settings: The metric's labels; empty where it could not be read.
+    """
+    said = {name: settings[label] for name, label in _CACHE_KEYS.items() if label in settings}
+    if profile.kind != "vllm" or not said:
+        return known
+    asked = _vllm_asked(profile)
+    kept = () if isinstance(known, Missing) else known
+    agreed = {
+        entry.setting
+        for entry in kept
+        if isinstance(entry.effective, Missing)
+        or _same(entry.setting, said.get(entry.setting, entry.effective), entry.effective)
+    }
+    fresh = tuple(
+        Difference(
+            setting=name,
+            asked=asked[name],
+            effective=value,
+            evidence=f"cache_config_info: {_CACHE_KEYS[name]}={value}",
+        )
+        for name, value in said.items()
+        if name not in agreed and asked[name] is not None and not _same(name, asked[name], value)
+    )
+    return (*(entry for entry in kept if entry.setting in agreed), *fresh)
 
 
 def _same(setting: str, asked: Setting | None, effective: Setting) -> bool:
@@ -117,7 +150,7 @@ def _vllm_asked(profile: Profile) -> dict[str, Setting | None]:
     }
 
 
-def _vllm_said(lines: Sequence[str], cache_config: Mapping[str, str] | None) -> dict[str, _Said]:
+def _vllm_said(lines: Sequence[str]) -> dict[str, _Said]:
     """Later answers replace earlier ones: an engine changes its mind while it starts."""
     said: dict[str, _Said] = {}
     for line in lines:
@@ -126,12 +159,6 @@ def _vllm_said(lines: Sequence[str], cache_config: Mapping[str, str] | None) -> 
         if (match := _CONFIG.search(line)) is not None:
             said |= _from_config(line[match.end() :], said)
         said |= _from_notice(line)
-    for setting, label in _CACHE_KEYS.items():
-        if cache_config is None or label not in cache_config:
-            continue
-        value, known = _value(cache_config[label]), said.get(setting)
-        if known is None or not _same(setting, known.value, value):
-            said[setting] = _Said(value, f"cache_config_info: {label}={cache_config[label]}")
     return said
 
 

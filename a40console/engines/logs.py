@@ -40,7 +40,7 @@ class LogReader:
     """The complete lines of a growing file, each once, across its rotations.
 
     A rotation copies the file's end away and empties it in place. Lines that the copy no longer
-    holds are lost, and `lost` counts such gaps.
+    holds are lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,6 @@ class LogReader:
         self._offset = 0
         self._signature = b""
         self._pending = b""
-        self.lost = 0
 
     def read_lines(self) -> list[str]:
         """Lines completed since the last call; a carriage return ends one, as a progress bar's.
@@ -84,7 +83,6 @@ class LogReader:
             seen = self._signature[-length:]
             if seen and (place := copy.rfind(seen)) >= 0:
                 return copy[place + len(seen) :]
-        self.lost += 1
         self._pending = b""
         return copy
 
@@ -99,14 +97,11 @@ class LogReader:
         return [line.decode("utf-8", errors="replace") for line in lines]
 
 
-def read_chunk(
-    path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES, plain: bool = False
-) -> LogChunk:
+def read_chunk(path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES) -> LogChunk:
     """A piece of the output from a byte on, cut behind a whole line where it is full.
 
     A negative offset counts from the end and begins with a whole line. After a rotation the piece
     begins at 0, and `next_offset` is smaller than what was asked. No file is an empty piece.
-    `plain` leaves escapes out.
     """
     try:
         with path.open("rb") as file:
@@ -129,7 +124,7 @@ def read_chunk(
     waiting = len(decoder.getstate()[0])
     return LogChunk(
         path=str(path),
-        text=strip_escapes(text) if plain else text,
+        text=text,
         next_offset=start + len(data) - waiting,
     )
 

@@ -51,26 +51,6 @@ class ProcessInfo:
         return self.id.pid
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadTimes:
-    """The CPU time of one thread since it began."""
-
-    pid: int
-    tid: int
-    name: str
-    cpu_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class BusiestThread:
-    """The thread that used most of a core between two looks."""
-
-    pid: int
-    name: str
-    ratio: float
-    """Share of one core, 0 to 1."""
-
-
 class ProcFs:
     """Reads processes below a `/proc`, which tests put elsewhere."""
 
@@ -101,22 +81,6 @@ class ProcFs:
         """Whether exactly this process lives, not another with its pid."""
         found = self.read_process(process.pid)
         return found is not None and found.id == process
-
-    def read_threads(self, pid: int) -> list[ThreadTimes]:
-        """The CPU times of a process's threads; empty when it is gone."""
-        threads = []
-        try:
-            entries = list((self._root / str(pid) / "task").iterdir())
-        except OSError:
-            return []
-        for entry in entries:
-            try:
-                text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            if (found := parse_stat(text)) is not None:
-                threads.append(ThreadTimes(pid, found.pid, found.name, found.cpu_s))
-        return threads
 
 
 def parse_stat(text: str) -> ProcessInfo | None:
@@ -185,20 +149,3 @@ def engine_members(
     if keeper.pid in roots:
         found.discard(keeper.pid)
     return [table[pid] for pid in sorted(found)]
-
-
-def busiest_thread(
-    before: Iterable[ThreadTimes], after: Iterable[ThreadTimes], elapsed_s: float
-) -> BusiestThread | None:
-    """The thread that used most CPU between two looks; None when no thread was in both."""
-    earlier = {(thread.pid, thread.tid): thread.cpu_s for thread in before}
-    used = [
-        (thread.cpu_s - earlier[thread.pid, thread.tid], thread)
-        for thread in after
-        if (thread.pid, thread.tid) in earlier
-    ]
-    if not used or elapsed_s <= 0:
-        return None
-    cpu_s, thread = max(used, key=lambda pair: pair[0])
-    # Times move in whole clock ticks: over a short while one may exceed the time that passed.
-    return BusiestThread(thread.pid, thread.name, min(1.0, max(0.0, cpu_s / elapsed_s)))

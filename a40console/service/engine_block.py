@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from a40console.engines.effective import with_cache_config
 from a40console.model.engine import EngineKind, EngineState
 from a40console.model.figures import Figure, Missing
-from a40console.model.snapshot import EngineInfo
+from a40console.model.snapshot import Difference, EngineInfo
 from a40console.operations.status import EngineStatus
 from a40console.service.self_report import UNKNOWN, SelfReport
 
@@ -36,7 +37,7 @@ def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> E
         max_model_len=report.max_model_len if alive else absent,
         paused=report.paused if alive else absent,
         argv_digest=run.argv_digest if run else NO_ENGINE,
-        effective=status.differences,
+        effective=_effective(status, report) if alive else absent,
     )
 
 
@@ -73,6 +74,13 @@ def _pid(status: EngineStatus) -> Figure:
     if status.state is EngineState.ORPHANED:
         return Missing("its leader is gone")
     return _or(status.pid if status.living else None, NO_ENGINE)
+
+
+def _effective(status: EngineStatus, report: SelfReport) -> tuple[Difference, ...] | Missing:
+    """By the log of the start, and by what the engine exposes while it serves."""
+    if status.run is None:
+        return status.differences
+    return with_cache_config(status.differences, status.run.profile, report.settings)
 
 
 def _kind(status: EngineStatus) -> EngineKind | Missing:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from a40console.model.figures import Figure, Missing, Text
+from a40console.telemetry.reading import Setting
 from a40console.telemetry.view import EngineView
 
 UNKNOWN = Missing("the engine does not say")
@@ -19,6 +21,8 @@ class SelfReport:
     served_name: Text = UNKNOWN
     max_model_len: Figure = UNKNOWN
     paused: bool | Missing = UNKNOWN
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """What it says is in force; empty while nothing is known."""
 
 
 def self_report(view: EngineView | None) -> SelfReport:
@@ -30,4 +34,5 @@ def self_report(view: EngineView | None) -> SelfReport:
         served_name=view.served_names[0] if view.served_names else UNKNOWN,
         max_model_len=view.max_model_len,
         paused=view.paused,
+        settings=view.settings,
     )

@@ -38,8 +38,6 @@ class CpuTimes:
 
     used_s: float | None = None
     throttled_s: float | None = None
-    periods: int | None = None
-    throttled_periods: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class Cgroups:
         group = quota[1] if quota else self._cpu.own
         times = self._times_v2(group) if self._cpu.version == 2 else self._times_v1(group)
         if _is_machine(group, self._cpu.version) and not whole_machine_is_ours:
-            return CpuTimes(None, times.throttled_s, times.periods, times.throttled_periods)
+            return CpuTimes(None, times.throttled_s)
         return times
 
     def memory(self) -> MemoryUse:
@@ -115,13 +113,6 @@ class Cgroups:
         if _is_machine(self._memory.own, self._memory.version):
             return MemoryUse()
         return MemoryUse(self._working_set(self._memory.own), None)
-
-    def oom_kills(self) -> int | None:
-        """How many processes of our group the kernel killed for memory."""
-        if self._memory is None:
-            return None
-        name = "memory.events" if self._memory.version == 2 else "memory.oom_control"
-        return _read_pairs(self._memory.own / name).get("oom_kill")
 
     def machine_memory_bytes(self) -> int | None:
         """The machine's memory, for a sentence that calls it the machine's."""
@@ -152,8 +143,6 @@ class Cgroups:
         return CpuTimes(
             used_s=_seconds(stat.get("usage_usec"), 1e6),
             throttled_s=_seconds(stat.get("throttled_usec"), 1e6),
-            periods=stat.get("nr_periods"),
-            throttled_periods=stat.get("nr_throttled"),
         )
 
     def _times_v1(self, group: Path) -> CpuTimes:
@@ -161,8 +150,6 @@ class Cgroups:
         return CpuTimes(
             used_s=_seconds(self._usage_v1_ns(group), 1e9),
             throttled_s=_seconds(stat.get("throttled_time"), 1e9),
-            periods=stat.get("nr_periods"),
-            throttled_periods=stat.get("nr_throttled"),
         )
 
     def _usage_v1_ns(self, group: Path) -> int | None:

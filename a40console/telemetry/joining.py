@@ -52,6 +52,8 @@ class Joined:
     """Tokens in the context of each live request, as far as known."""
 
     ended_tokens_per_s: Figure
+    held: int
+    """Requests that wait at the gateway: their bodies are not sent to the engine yet."""
 
 
 class Joiner:
@@ -87,7 +89,7 @@ class Joiner:
             queued_ids=_queued(evidence, pairs),
             assigned={} if listed else self._meter.assigned_tokens,
         )
-        shares = [_share(pair, timeline, context) for pair in pairs]
+        shares = [_share(pair, timeline) for pair in pairs]
         generated = evidence.counters.counter("generated_tokens")
         counted = evidence.metrics_usable and number(generated) is not None
         shown = [
@@ -111,6 +113,7 @@ class Joiner:
             recent=recent_requests(finished, evidence.ended, skip=frozenset(self._matched)),
             contexts=_contexts(slots),
             ended_tokens_per_s=ended,
+            held=sum(1 for row in live if row.sent_at_s is None),
         )
 
     def _observe(
@@ -200,7 +203,7 @@ class Joiner:
         return evidence.counters.none
 
 
-def _share(pair: Pair, timeline: Timeline, context: Context) -> Share | None:
+def _share(pair: Pair, timeline: Timeline) -> Share | None:
     if pair.engine is not None:
         key = pair.engine.engine_id
     else:

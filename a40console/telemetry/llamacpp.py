@@ -20,7 +20,7 @@ from a40console.telemetry.aliases import MEAN_BUSY_SLOTS, read_samples
 from a40console.telemetry.exposition import Samples
 from a40console.telemetry.fetch import Answer, EngineHttp, SourceError
 from a40console.telemetry.instants import iso_utc
-from a40console.telemetry.reading import EngineReading, GaugeName, Setting
+from a40console.telemetry.reading import CounterName, EngineReading, GaugeName, Setting
 from a40console.telemetry.vllm import (
     HEALTH_TIMEOUT_S,
     METRICS_TIMEOUT_S,

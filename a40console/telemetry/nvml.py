@@ -90,8 +90,6 @@ class GpuSampler:
         self._retry_in_s = _FIRST_RETRY_S
         self._reading = _Reading()
         self._baseline: dict[int, int] = {}
-        self._baseline_wanted = False
-        self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._worker: threading.Thread | None = None
 
@@ -128,7 +126,6 @@ class GpuSampler:
             return
         self._retry_in_s = _FIRST_RETRY_S
         self._reading = _Reading(gpus, self._clock())
-        self._take_baseline()
 
     def view(self) -> tuple[Gpu, ...] | Missing:
         """The last reading with its age; missing once the source is lost for a minute."""
@@ -161,31 +158,13 @@ class GpuSampler:
             state, reason = "stale", f"the driver has not answered for {age:.0f} s"
         return SourceStatus(name=self.name, state=state, age_s=age, reason=reason)
 
-    def memory_used_bytes(self, index: int) -> Figure:
-        """Used memory of one GPU, only where it was read within the last few periods."""
-        status = self.status()
-        if status.reason:
-            return Missing(status.reason)
-        found = (gpu.memory_used_bytes for gpu in self._reading.gpus if gpu.index == index)
-        return next(found, Missing(f"no GPU {index}"))
-
-    def set_baseline(self, known: Mapping[int, int] | None = None) -> None:
-        """Remember what each GPU's memory holds now, before an engine of ours starts.
+    def set_baseline(self, known: Mapping[int, int]) -> None:
+        """Remember what each GPU's memory held before an engine of ours started.
 
         Args:
-            known: Bytes by GPU index from an earlier run of the service, for an adopted engine.
+            known: Bytes by GPU index; empty where it was not taken.
         """
-        with self._lock:
-            if known is not None:
-                self._baseline, self._baseline_wanted = dict(known), False
-                return
-            self._baseline, self._baseline_wanted = {}, True
-        if self.status().state == "ok":
-            self._take_baseline()
-
-    def baseline(self) -> dict[int, int]:
-        """The remembered baseline, bytes by GPU index: what a service keeps across restarts."""
-        return dict(self._baseline)
+        self._baseline = dict(known)
 
     def _age(self) -> float | Missing:
         """Seconds since the last reading that succeeded."""
@@ -196,15 +175,6 @@ class GpuSampler:
 
     def _is_late(self, age_s: float) -> bool:
         return age_s > max(5.0, 3 * self._period_s)
-
-    def _take_baseline(self) -> None:
-        with self._lock:
-            if self._baseline_wanted:
-                used = {gpu.index: gpu.memory_used_bytes for gpu in self._reading.gpus}
-                self._baseline = {
-                    index: value for index, value in used.items() if isinstance(value, int)
-                }
-                self._baseline_wanted = False
 
     def _poll(self, stopping: threading.Event) -> None:
         delay_s = 0.0

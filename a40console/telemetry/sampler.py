@@ -95,7 +95,6 @@ class EngineSampler:
             identity=self._identity,
             feed=self._feed,
             first_tokens=self._first_tokens,
-            held=sum(1 for row in live if row.sent_at_s is None),
             kind=self._kind,
             now_s=now_s,
         )

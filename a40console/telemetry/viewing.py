@@ -32,13 +32,12 @@ def build_view(
     identity: Identity,
     feed: VllmFeed | LlamaFeed,
     first_tokens: FirstTokens,
-    held: int,
     kind: EngineKind,
     now_s: float,
 ) -> EngineView:
-    """The view of this instant; `held` requests wait at the gateway."""
+    """The view of this instant."""
     metrics, latest = evidence.metrics, evidence.metrics.latest
-    shown = replace(_requests(evidence), held=held)
+    shown = replace(_requests(evidence), held=joined.held)
     return EngineView(
         kind=kind,
         slots=joined.slots,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from a40console.model.command import Command
 from a40console.model.control import ClientEnvironment, CommandResult, ProfileSummary
+from a40console.model.engine import EngineState
 from a40console.model.event import Event
 from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
-from a40console.tui.availability import LIVING
+from a40console.tui.availability import LIVING, NAMES
 from a40console.tui.format import shown
 from a40console.tui.panels import texts
 from a40console.tui.screens.dialog import Choice, ConfirmDialog, PickDialog, TextDialog
@@ -115,8 +116,15 @@ def _remains(app: ConsoleApp) -> list[str]:
     engine = reading.snapshot.engine
     if reading.link.state != "live":
         return ["No service answers, so nothing is known of what keeps running."]
+    if engine.state is EngineState.ORPHANED:
+        key = reading.keymap.hint("engine.clean")
+        end = f"Stay and press {key} to end them" if key else "Stay and end them from the palette"
+        return [
+            "The service keeps running, and so do processes that an engine left behind.",
+            f"{end}: they may hold GPU memory, and nothing can start before.",
+        ]
     if engine.state not in LIVING:
-        return ["The service keeps running; there is no engine."]
+        return [f"The service keeps running; {NAMES[engine.state]}."]
     running = number(reading.snapshot.requests.running)
     busy = f" with {fmt.plural(running, 'request')}" if running else ""
     cost = reading.snapshot.cost.usd_per_hour

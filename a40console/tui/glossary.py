@@ -39,8 +39,8 @@ FIGURES: tuple[tuple[str, str], ...] = (
     (
         "acceptance curve",
         (
-            "Share of drafts accepted at each position; its tail says whether deeper would pay. "
-            "No verdict below 100 drafts."
+            "Share of drafts accepted at each position; how much of the last one is accepted "
+            "is told from 100 drafts on."
         ),
     ),
     ("without", "Speed without speculation, last measured at this load."),
@@ -57,10 +57,7 @@ FIGURES: tuple[tuple[str, str], ...] = (
     ("throttled", "Milliseconds in each second in which the quota stopped the container."),
     (
         "$/1M now",
-        (
-            "Dollars a million tokens at the present rate; session: over its busy seconds; "
-            "since rent: all dollars, idle included, over all tokens."
-        ),
+        "The price of an hour over the tokens that the present rate makes in one.",
     ),
     (
         "limit",

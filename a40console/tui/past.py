@@ -6,11 +6,13 @@ import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Figure, Missing, number
-from a40console.model.snapshot import Slot, Snapshot
+from a40console.model.freshness import present
+from a40console.model.snapshot import Snapshot
 from a40console.tui.format import unix_seconds
 
 SPEED_SPAN_S = 900.0
@@ -51,14 +53,6 @@ class Mark:
     severity: str
 
 
-def row_key(slot: Slot) -> str:
-    """What identifies a row across requests: the session and its agent, else the request."""
-    if isinstance(slot.session, Missing):
-        return slot.request_id
-    agent = "" if isinstance(slot.agent, Missing) else slot.agent
-    return f"{slot.session} {agent}"
-
-
 class Past:
     """Remembers what charts and sparks need; `observe` takes each snapshot once."""
 
@@ -77,15 +71,7 @@ class Past:
         """Add what one snapshot says."""
         self.now_s = unix_seconds(snapshot.at) or self.now_s
         if not self.speed or self.now_s > self.speed[-1].at_s:
-            self.speed.append(
-                HistoryPoint(
-                    at_s=self.now_s,
-                    generation_tokens_per_s=snapshot.throughput.generation_tokens_per_s,
-                    prefill_tokens_per_s=snapshot.throughput.prefill_tokens_per_s,
-                    running=snapshot.requests.running,
-                    waiting=snapshot.requests.waiting,
-                )
-            )
+            self.speed.append(_point(snapshot, self.now_s))
         self._observe_slots(snapshot)
         self._observe_phase(snapshot)
 
@@ -115,10 +101,7 @@ class Past:
         if not isinstance(snapshot.slots, Missing):
             for slot in snapshot.slots:
                 speed = number(slot.window_tokens_per_s)
-                self._track(row_key(slot)).points.append((self.now_s, speed))
-        if not isinstance(snapshot.sessions, Missing):
-            for session in snapshot.sessions:
-                self._track(f"{session.session} main")
+                self._track(slot.request_id).points.append((self.now_s, speed))
         gone = [
             key for key, track in self.tracks.items() if self.now_s - track.seen_s > _FORGET_AFTER_S
         ]
@@ -153,6 +136,19 @@ class Past:
         if not self.phases or self.phases[-1].name != engine.phase:
             self.phases.append(PhaseSpan(engine.phase, engine.phase_s))
         self.phases[-1].seconds = engine.phase_s
+
+
+def _point(snapshot: Snapshot, at_s: float) -> HistoryPoint:
+    """A snapshot's rates; a gap, not the last value, where their source has grown old."""
+    speed, requests = snapshot.throughput, snapshot.requests
+    now = partial(present, interval_s=snapshot.interval_s)
+    return HistoryPoint(
+        at_s=at_s,
+        generation_tokens_per_s=now(speed.generation_tokens_per_s, speed.age_s),
+        prefill_tokens_per_s=now(speed.prefill_tokens_per_s, speed.age_s),
+        running=now(requests.running, requests.age_s),
+        waiting=now(requests.waiting, requests.age_s),
+    )
 
 
 def _label(kind: str) -> str:

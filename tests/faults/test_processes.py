@@ -196,7 +196,6 @@ def start_that_takes_too_long(console: FaultConsole) -> None:
     assert not [pid for pid in members if alive(pid)]
     missing(snapshot["engine"]["pid"])
     assert "does not serve after 4 s" in snapshot["engine"]["exit"]["cause"]
-    assert "after SIGKILL" in str(console.events()[-1]["data"])
     console.control()
     console.succeed("engine", "start", "fake")
 
@@ -402,11 +401,11 @@ def test_a_start_that_waits_for_ever_is_called_stalled(idle: FaultConsole) -> No
     assert snapshot["engine"]["phase_s"] > first["engine"]["phase_s"]
     found = finding(snapshot, "start-stalled")
     assert found is not None
-    assert "no progress for" in found["title"]
+    assert "The start is stuck for" in found["title"]
+    assert "the engine core does not answer" in found["title"]
     assert "Waiting for 1 core engine proc(s)" in found["evidence"]
-    assert "engine core" in found["evidence"]
     assert found["command"] == "engine.restart"
-    assert "stop" in found["remedy"]
+    assert "Restart it" in found["remedy"]
     said = idle.refused(4, "status", "--check")
     assert "The start is stuck" in said
     assert "no process is left" in idle.succeed("engine", "stop")

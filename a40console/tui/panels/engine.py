@@ -71,7 +71,6 @@ def _figure(figure: Figure) -> Line | Missing:
 
 def _identity(engine: EngineInfo, width: int) -> list[Line]:
     up = engine.uptime_s
-    paused = engine.paused
     pids = (
         engine.pid
         if isinstance(engine.pid, Missing)
@@ -91,11 +90,17 @@ def _identity(engine: EngineInfo, width: int) -> list[Line]:
         *_fact("up", up if isinstance(up, Missing) else shown(up, fmt.duration), width),
         *_fact("restarts", str(engine.restarts), width),
         *_fact("context limit", _figure(engine.max_model_len), width),
-        *_fact(
-            "paused", paused if isinstance(paused, Missing) else ("yes" if paused else "no"), width
-        ),
+        *_paused(engine, width),
         *_fact("argv digest", engine.argv_digest, width),
     ]
+
+
+def _paused(engine: EngineInfo, width: int) -> list[Line]:
+    """Whether it is paused, of an engine that can be."""
+    paused = engine.paused
+    if isinstance(paused, Missing):
+        return _fact("paused", paused, width) if engine.kind == "vllm" else []
+    return _fact("paused", "yes" if paused else "no", width)
 
 
 def _plain(value: float) -> str:

@@ -12,7 +12,7 @@ from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
 from a40console.tui.panels.slot_columns import CURSOR, Column, Layout
-from a40console.tui.past import SPARK_SPAN_S, Past, row_key
+from a40console.tui.past import SPARK_SPAN_S, Past
 from a40console.tui.raster import ROW_BARS, buckets, gauge, spark
 from a40console.tui.reading import Reading
 
@@ -67,9 +67,9 @@ def key_of(row: Row) -> str:
     """What identifies the row from one snapshot to the next."""
     match row:
         case Slot():
-            return row_key(row)
+            return row.request_id
         case Session():
-            return f"{row.session} main"
+            return f"session {row.session}"
         case RecentRequest():
             return f"finished {row.request_id}"
 
@@ -138,7 +138,7 @@ def _progress(ratio: Figure, form: Layout) -> str:
 
 def _spark(slot: Slot, width: int, past: Past) -> str:
     """The last minute on a scale that all rows share: the fast one is seen at a glance."""
-    track = past.tracks.get(row_key(slot))
+    track = past.tracks.get(slot.request_id)
     if track is None:
         return ""
     points = buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width)

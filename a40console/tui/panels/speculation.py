@@ -1,4 +1,4 @@
-"""Speculation: its mode, what it brings, whether deeper would pay, and the speed without."""
+"""Speculation: its mode, what it brings, how many drafts are accepted, and the speed without."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from a40console.tui.panels.labels import LABEL, aged, gap, labelled
 from a40console.tui.raster import spark
 from a40console.tui.reading import Reading
 
-_TAIL = {
-    "deeper": "go deeper",
-    "keep": "depth fits",
-    "shallower": "go shallower",
-    "too few drafts": "too few drafts to judge",
-}
-
 
 def speculation(reading: Reading, size: Size) -> list[Line]:
-    """Mode, tokens per pass, the acceptance curve with its verdict, and the speed without."""
+    """Mode, tokens per pass, the acceptance curve with its end, and the speed without."""
     info = reading.snapshot.speculation
     width = size.width
     if isinstance(info.mode, Missing):
@@ -60,8 +53,7 @@ def _curve(info: SpeculationInfo, width: int) -> Line:
     if isinstance(curve, Missing):
         return flow([line(per_pass), gap(curve)], width)
     ratios = [number(ratio) for ratio in curve]
-    last = ratios[-1] if ratios else None
-    tail = line(f"last {fmt.percent(last)}: " if last is not None else "", tail_verdict(info))
+    tail = tail_verdict(info)
     room = width - len(per_pass) - width_of(tail) - 4
     every = max(1, -(-len(ratios) // max(1, room)))
     bars = spark(ratios[every - 1 :: every], top=1.0)
@@ -69,10 +61,10 @@ def _curve(info: SpeculationInfo, width: int) -> Line:
 
 
 def tail_verdict(info: SpeculationInfo) -> Line:
-    """What the end of the acceptance curve says about the depth."""
+    """How much of the last position is accepted, or why that cannot be told."""
     if isinstance(info.tail_verdict, Missing):
         return line(Span(f"{DASH} {clean(info.tail_verdict.reason)}", Role.MUTED))
-    return line(Span(_TAIL.get(info.tail_verdict, clean(info.tail_verdict)), Role.GOOD))
+    return line(Span(clean(info.tail_verdict), Role.MUTED))
 
 
 def without(info: SpeculationInfo) -> Line:

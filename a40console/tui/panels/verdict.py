@@ -6,7 +6,8 @@ from textual.geometry import Size
 
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
-from a40console.model.snapshot import EngineInfo, Snapshot, SpeculationInfo
+from a40console.model.freshness import present
+from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread, width_of
@@ -43,6 +44,12 @@ PHASES: dict[str, str] = {
 
 _CAUSES = {"vcpu": "vCPU", "kv": "KV", "gpu": "GPU", "pcie": "PCIe"}
 _TRANSITIONS = frozenset({EngineState.FETCHING, EngineState.STARTING})
+_REMEDIES: dict[EngineState, tuple[str, ...]] = {
+    EngineState.FAILED: ("engine-failed",),
+    EngineState.ORPHANED: ("unkillable", "engine-orphaned"),
+    EngineState.HUNG: ("engine-hung",),
+}
+"""The findings that speak of the state itself: another's remedy would not mend it."""
 
 
 def verdict(reading: Reading, size: Size) -> list[Line]:
@@ -100,7 +107,11 @@ def _serving(reading: Reading, width: int) -> Line:
 
 
 def _speed(snapshot: Snapshot, width: int) -> Line:
-    speed = shown(snapshot.throughput.generation_tokens_per_s, fmt.rate)
+    throughput = snapshot.throughput
+    rate = present(
+        throughput.generation_tokens_per_s, throughput.age_s, interval_s=snapshot.interval_s
+    )
+    speed = shown(rate, fmt.rate)
     paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
     gap = "   " if width >= _NARROW else "  "
     return line(paused, Span(f"{speed:>5}", Role.STRONG), f" tok/s{gap}", _load(snapshot, width))
@@ -201,11 +212,13 @@ def _speculation(speculation: SpeculationInfo) -> str:
 
 def _second(reading: Reading, width: int) -> Line:
     snapshot = reading.snapshot
-    if snapshot.engine.state in {EngineState.FAILED, EngineState.ORPHANED, EngineState.HUNG}:
-        remedy = next((finding.remedy for finding in snapshot.findings if finding.remedy), "")
-        if remedy:
-            return line(_label("REMEDY", width), clean(remedy))
+    if remedy := _remedy(snapshot):
+        return line(_label("REMEDY", width), clean(remedy))
     limit = snapshot.limit
+    if limit.cause == "not-serving" and snapshot.engine.state is not EngineState.SERVING:
+        # The line above says what the engine does instead.
+        why = f"{DASH} known only while an engine serves"
+        return line(_label("LIMIT", width), Span(why, Role.MUTED))
     left = line(_label("LIMIT", width), clean(limit.text) or clean(limit.cause))
     if not limit.ruled_out:
         return left
@@ -218,6 +231,12 @@ def _second(reading: Reading, width: int) -> Line:
     return spread(left, line(Span(prefix, Role.MUTED), causes), width - 1)
 
 
+def _remedy(snapshot: Snapshot) -> str:
+    """What to do about an engine that failed, hangs or left processes; empty for any other."""
+    codes = _REMEDIES.get(snapshot.engine.state, ())
+    return next((found.remedy for found in snapshot.findings if found.code in codes), "")
+
+
 def cause_name(cause: str) -> str:
     """A cause of the limit as it is written for people."""
     return _CAUSES.get(cause, clean(cause))
@@ -225,17 +244,22 @@ def cause_name(cause: str) -> str:
 
 def _cost(snapshot: Snapshot, width: int) -> Line:
     cost = snapshot.cost
-    per_million = cost.usd_per_million
     head = _label("COST", width)
     if isinstance(cost.usd_per_hour, Missing) and isinstance(cost.usd_so_far, Missing):
         return line(head, Span(f"{DASH} {clean(cost.usd_per_hour.reason)}", Role.MUTED))
     hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
     items = [
-        line(f"{shown(per_million.now, fmt.dollars):>6}/1M now"),
-        line(f"{shown(per_million.session, fmt.dollars)}/1M session"),
-        line(f"{shown(per_million.since_rent, fmt.dollars)}/1M since rent"),
+        line(f"{shown(cost.usd_per_million.now, fmt.dollars):>6}/1M now"),
         line(hourly + (" with disk" if cost.includes_disk else "")),
-        line(f"{shown(cost.usd_so_far, fmt.dollars)} since {clean(cost.since)}"),
+        _so_far(cost),
         line(Span(f"counting {cost.counted} tokens", Role.MUTED)),
     ]
     return line(head, flow(items, width - width_of(head) - 1, "   " if width >= _NARROW else "  "))
+
+
+def _so_far(cost: Cost) -> Line:
+    """The dollars spent, and since when they are counted."""
+    if isinstance(cost.usd_so_far, Missing):
+        return line("")
+    since = f", since {clean(cost.since)}" if cost.since else ""
+    return line(f"{shown(cost.usd_so_far, fmt.dollars)} so far", Span(since, Role.MUTED))

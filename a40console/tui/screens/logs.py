@@ -13,6 +13,7 @@ from textual.geometry import Size
 from textual.widgets import Input
 
 from a40console.errors import ConsoleError
+from a40console.model.control import LogChunk
 from a40console.tui import format as fmt
 from a40console.tui.ink import Line, Role, Span, clean, line
 from a40console.tui.reading import Reading
@@ -71,25 +72,29 @@ class LogsScreen(MonitorScreen):
                 limit = _FIRST_BYTES if self._offset < 0 else _CHUNK_BYTES
                 chunk = await client.logs(self._offset, limit)
                 self._trouble = ""
-                more = self._take(chunk.path, chunk.text, chunk.next_offset)
+                more = self._take(chunk)
             except ConsoleError as error:
                 self._trouble = error.message
             self.query_one("#about", Panel).show(self.app.reading)
             await asyncio.sleep(0.05 if more else _READ_EVERY_S)
 
-    def _take(self, path: str | None, text: str, next_offset: int) -> bool:
+    def _take(self, chunk: LogChunk) -> bool:
         """Show a piece of output; answers whether more is probably waiting."""
         log = self.query_one(LogView)
-        if path != self._path:
-            if self._path is not None and path is not None:
-                log.note(f"another engine start: {path}")
-            self._path = path
-        elif 0 <= next_offset < self._offset:
+        if chunk.path != self._path:
+            another = self._path is not None and chunk.path is not None
+            self._path = chunk.path
+            if another:
+                # The piece was read from where the other file had been read to.
+                log.note(f"another engine start: {chunk.path}")
+                self._offset = -_FIRST_BYTES
+                return True
+        elif 0 <= chunk.next_offset < self._offset:
             log.note("the output was rotated")
-        if text:
-            log.feed(text)
-        self._offset = next_offset
-        return len(text) >= _CHUNK_BYTES // 2
+        if chunk.text:
+            log.feed(chunk.text)
+        self._offset = chunk.next_offset
+        return len(chunk.text) >= _CHUNK_BYTES // 2
 
     def _about(self, reading: Reading, size: Size) -> list[Line]:
         log = self.query_one(LogView)
