@@ -14,6 +14,7 @@ import platformdirs
 
 from a40console.errors import RefusedError
 
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Where configuration, state, data and the runtime sockets live."""

@@ -29,11 +29,15 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 
 STATES: dict[str, Callable[[], Snapshot]] = {
     "serving": make.snapshot,
-    "many": lambda: make.snapshot(slots=make.many_slots(32, 3)),
+    "many": lambda: make.snapshot(
+        slots=make.many_slots(32, 3),
+        requests=make.requests(running=32, waiting=0, waiting_by_reason={}),
+    ),
     "idle": make.idle,
     "starting": make.starting,
     "failed": make.failed,
     "orphaned": make.orphaned,
+    "hung": make.hung,
     "sparse": make.sparse,
 }
 

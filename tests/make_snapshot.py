@@ -8,13 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from a40console.advisor.limit import limit
+from a40console.advisor.readings import LimitEvidence
+from a40console.model import blank
 from a40console.model.control import HistoryPoint, ProfileSummary
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Event, Finding
 from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.snapshot import (
     BusiestThread,
-    CacheLoss,
     Cost,
     Difference,
     EngineInfo,
@@ -29,7 +31,6 @@ from a40console.model.snapshot import (
     RecentRequest,
     Requests,
     ServiceInfo,
-    Session,
     Slot,
     Snapshot,
     SourceStatus,
@@ -37,14 +38,17 @@ from a40console.model.snapshot import (
     Throughput,
     UsdPerMillion,
 )
+from a40console.telemetry.speculation import tail_verdict
 
 NOW = datetime(2026, 11, 29, 14, 7, 31, tzinfo=UTC)
 MIB, GIB = 2**20, 2**30
 
 NO_PROMPT = Missing("no prompt in the window")
-NOT_YET = Missing("not before its first token")
+NOT_YET = Missing("known with the first token")
 IN_PREFILL = Missing("in prefill")
-NO_PLUGIN = Missing("needs the plugin")
+NO_SESSIONS = Missing("sessions are not followed")
+NO_BLOCKS = Missing("the engine does not tell cached blocks from free ones")
+NOT_OURS = Missing("not sent through the gateway")
 
 
 def at(seconds_ago: float = 0.0) -> str:
@@ -58,17 +62,17 @@ def slot(**changes: Any) -> Slot:
         "slot": 0,
         "request_id": "req-7f3a-0127",
         "session": "7f3a",
-        "agent": "main",
+        "agent": NO_SESSIONS,
         "client": "claude-code",
         "model": "qwen3-coder-30b",
         "direct": False,
         "phase": "decode",
         "prompt_tokens": 31204,
         "cached_tokens": 29956,
-        "reread_tokens": 0,
+        "reread_tokens": NO_SESSIONS,
         "generated_tokens": 1204,
         "max_tokens": 8192,
-        "prefill_ratio": Missing("the prefill is over"),
+        "prefill_ratio": Missing("not in prefill"),
         "tokens_per_s": 412.6,
         "passes_per_s": 22.7,
         "tokens_per_pass": 18.2,
@@ -85,18 +89,16 @@ def prefill_slot(**changes: Any) -> Slot:
     values: dict[str, Any] = {
         "slot": 1,
         "request_id": "req-7f3a-0128",
-        "agent": "Explore",
         "phase": "prefill",
         "prompt_tokens": 18990,
-        "cached_tokens": NOT_YET,
-        "reread_tokens": NOT_YET,
-        "generated_tokens": IN_PREFILL,
-        "prefill_ratio": Estimated(0.71),
+        "cached_tokens": 0,
+        "generated_tokens": 0,
+        "prefill_ratio": 0.71,
         "tokens_per_s": IN_PREFILL,
         "passes_per_s": IN_PREFILL,
         "tokens_per_pass": IN_PREFILL,
         "window_tokens_per_s": 0.0,
-        "ttft_s": NOT_YET,
+        "ttft_s": Missing("no token yet"),
         "age_s": 2.2,
     }
     return slot(**(values | changes))
@@ -104,7 +106,7 @@ def prefill_slot(**changes: Any) -> Slot:
 
 def four_slots() -> tuple[Slot, ...]:
     """Two that decode, one in prefill, one in the engine's queue."""
-    queued = Missing("queued")
+    queued = Missing("queued in the engine")
     return (
         slot(),
         prefill_slot(),
@@ -112,11 +114,9 @@ def four_slots() -> tuple[Slot, ...]:
             slot=2,
             request_id="req-c04d-0009",
             session="c04d",
-            agent="main",
             client="openai-python",
             prompt_tokens=2210,
             cached_tokens=1984,
-            reread_tokens=16,
             generated_tokens=388,
             max_tokens=1024,
             tokens_per_s=Estimated(96.4),
@@ -130,14 +130,13 @@ def four_slots() -> tuple[Slot, ...]:
         prefill_slot(
             slot=3,
             request_id="req-direct-77",
-            session=Missing("not through the gateway"),
-            agent=Missing("not through the gateway"),
-            client=Missing("not through the gateway"),
+            session=NOT_OURS,
+            client=NOT_OURS,
+            model=NOT_OURS,
             direct=True,
             phase="queued",
             prompt_tokens=640,
-            prefill_ratio=queued,
-            generated_tokens=queued,
+            prefill_ratio=Missing("not in prefill"),
             tokens_per_s=queued,
             passes_per_s=queued,
             tokens_per_pass=queued,
@@ -157,7 +156,6 @@ def many_slots(number: int, step: int = 0) -> tuple[Slot, ...]:
                 slot=index,
                 request_id=f"req-{index:04d}",
                 session=f"{(index * 7919) % 65536:04x}",
-                agent="main" if index % 3 else "Explore",
                 prompt_tokens=8000 + 977 * index,
                 cached_tokens=7000 + 900 * index,
                 generated_tokens=120 + index + round(38 * step * wave) % 8000,
@@ -170,30 +168,6 @@ def many_slots(number: int, step: int = 0) -> tuple[Slot, ...]:
             )
         )
     return tuple(rows)
-
-
-def session(**changes: Any) -> Session:
-    """A session whose client runs a tool."""
-    values: dict[str, Any] = {
-        "session": "a91c",
-        "client": "claude-code",
-        "phase": "client",
-        "tool": "Bash",
-        "phase_s": 190.0,
-        "turns": 41,
-        "requests": 57,
-        "context_tokens": 31844,
-        "window_tokens": 262144,
-        "prompt_tokens": 900112,
-        "reused_tokens": 861004,
-        "reread_tokens": 16400,
-        "generated_tokens": 28110,
-        "hit_ratio": 0.957,
-        "sustained_tokens_per_s": 268.0,
-        "cost_usd": 0.61,
-        "started_at": at(7200),
-    }
-    return Session(**(values | changes))
 
 
 def recent(**changes: Any) -> RecentRequest:
@@ -298,7 +272,7 @@ def speculation(**changes: Any) -> SpeculationInfo:
         "source": "vllm.metrics",
         "age_s": 0.4,
         "mode": "on",
-        "control": "live",
+        "control": "restart",
         "started_with": 24,
         "depth": 24,
         "depth_max": 24,
@@ -308,24 +282,29 @@ def speculation(**changes: Any) -> SpeculationInfo:
         "acceptance_ratio": 0.715,
         "accepted_ratio_per_position": tuple(0.98 - 0.0205 * k for k in range(24)),
         "drafts": 212,
-        "tail_verdict": "deeper",
         "locked_reason": None,
-        "off_tokens_per_s_at_this_load": 118.0,
+        "off_tokens_per_s_at_this_load": Missing("never measured"),
     }
-    return SpeculationInfo(**(values | changes))
+    made = values | changes
+    verdict = tail_verdict(made["drafts"], made["accepted_ratio_per_position"])
+    return SpeculationInfo(**({"tail_verdict": verdict} | made))
 
 
 def findings() -> tuple[Finding, ...]:
-    """One warning whose remedy has a command."""
+    """One warning: a setting of the profile that is not in force."""
     return (
         Finding(
-            code="spec-at-2",
+            code="setting-not-in-force",
             severity="warn",
-            title="with 2 decoding, on was 8 % slower than off",
-            evidence="measured 13:57, unequal cache: weak",
+            title="2 settings of the profile not in force",
+            evidence=(
+                "max_num_batched_tokens: asked 16384, runs 2048 (log: chunked prefill limits it)"
+                " · async_scheduling: asked True, runs False (n-gram speculation turns it off)"
+            ),
             since=at(300),
-            remedy="Turn speculation off while two sessions decode.",
-            command="engine.speculation",
+            remedy=(
+                "Measure nothing by what was asked: change the profile to what the engine accepts."
+            ),
         ),
     )
 
@@ -367,12 +346,7 @@ def snapshot(**changes: Any) -> Snapshot:
                 ended_at=at(190),
             ),
         ),
-        "sessions": (
-            session(
-                session="7f3a", phase="decode", tool=Missing("the engine has the turn"), phase_s=4.0
-            ),
-            session(),
-        ),
+        "sessions": Missing("client sessions are not followed"),
         "throughput": throughput(_sum(slots)),
         "requests": requests(),
         "latency": latency(),
@@ -382,20 +356,13 @@ def snapshot(**changes: Any) -> Snapshot:
         "gpus": (gpu(),),
         "host": host(),
         "cost": cost(),
-        "limit": Limit(
-            cause="prefill",
-            text="prefill of 18,990 tokens (sub-agent Explore), ≈ 1.4 s left",
-            evidence=(
-                "18,990 prompt tokens computed at ≈ 3,957 tok/s, no decode pass meanwhile",
-                "GPU 97 % busy at 283 of 300 W, clocks at 1740 MHz",
-            ),
-            ruled_out=("vcpu", "kv", "queue", "clocks", "gate"),
-        ),
+        "limit": Limit(cause="unknown", text="", evidence=(), ruled_out=()),
         "findings": findings(),
         "events_last_id": 9131,
         "sources": sources(),
     }
-    return Snapshot(**(values | changes))
+    made = Snapshot(**(values | changes))
+    return made if "limit" in changes else replace(made, limit=limit(LimitEvidence.of(made)))
 
 
 def _sum(slots: tuple[Slot, ...] | Missing) -> Figure:
@@ -456,7 +423,7 @@ def latency(**changes: Any) -> Latency:
 
 
 def prefix_cache(**changes: Any) -> PrefixCache:
-    """Hits, and one prefix that was lost."""
+    """Hits of the last minute and since the start."""
     values: dict[str, Any] = {
         "window_s": 60.0,
         "source": "vllm.metrics",
@@ -465,23 +432,21 @@ def prefix_cache(**changes: Any) -> PrefixCache:
         "hit_tokens": 29956,
         "queried_tokens": 31204,
         "prompts": 2,
-        "reusable_ratio": 1.0,
+        "reusable_ratio": NO_SESSIONS,
         "hit_ratio_since_start": 0.92,
-        "last_loss": CacheLoss(
-            session="7f3a", turn=127, tokens=16400, cause="block 3, tool result changed", at=at(240)
-        ),
+        "last_loss": NO_SESSIONS,
     }
     return PrefixCache(**(values | changes))
 
 
 def kv_cache(**changes: Any) -> KvCache:
-    """A tenth held, a third reusable."""
+    """A tenth is held."""
     values: dict[str, Any] = {
         "source": "vllm.metrics",
         "age_s": 0.4,
         "held_tokens": 51000,
-        "reusable_tokens": Estimated(133000),
-        "free_tokens": 266112,
+        "reusable_tokens": NO_BLOCKS,
+        "free_tokens": NO_BLOCKS,
         "capacity_tokens": 450112,
         "held_ratio": 0.11,
         "fits_more": Estimated(7),
@@ -489,36 +454,43 @@ def kv_cache(**changes: Any) -> KvCache:
     return KvCache(**(values | changes))
 
 
+def usd_per_million(now: Figure) -> UsdPerMillion:
+    """At the present rate; nothing else is known."""
+    return UsdPerMillion(
+        now=now, session=NO_SESSIONS, since_rent=Missing("when the rent began is not known")
+    )
+
+
 def cost(**changes: Any) -> Cost:
     """What the pod costs."""
     values: dict[str, Any] = {
         "kind": "hourly",
         "usd_per_hour": 0.454,
-        "includes_disk": True,
+        "includes_disk": False,
         "usd_so_far": 1.45,
-        "since": "rent",
-        "usd_per_million": UsdPerMillion(now=0.31, session=0.46, since_rent=3.42),
+        "since": "engine start",
+        "usd_per_million": usd_per_million(0.31),
         "counted": "generated",
     }
     return Cost(**(values | changes))
 
 
 def sources() -> tuple[SourceStatus, ...]:
-    """Four sources, one of which has failed."""
+    """Sources that answer, and one that is not there."""
     return (
         SourceStatus(name="vllm.metrics", state="ok", age_s=0.4, reason=None),
+        SourceStatus(name="vllm.health", state="ok", age_s=0.9, reason=None),
         SourceStatus(name="vllm.plugin", state="ok", age_s=0.4, reason=None),
+        SourceStatus(name="cgroup", state="ok", age_s=0.4, reason=None),
         SourceStatus(name="nvml", state="ok", age_s=0.4, reason=None),
-        SourceStatus(name="host", state="stale", age_s=12.0, reason="cpu.stat was not readable"),
     )
 
 
 def idle() -> Snapshot:
     """An engine that serves and has nothing to do."""
-    quiet = Missing("no request is running")
+    quiet = Missing("no pass in the window")
     return snapshot(
         slots=(),
-        sessions=(session(phase_s=1900.0),),
         throughput=throughput(
             0.0, prefill_tokens_per_s=0.0, passes_per_s=quiet, sequences_per_pass=quiet
         ),
@@ -530,12 +502,15 @@ def idle() -> Snapshot:
             prompts=0,
             reusable_ratio=NO_PROMPT,
         ),
-        kv_cache=kv_cache(held_tokens=0, held_ratio=0.0, reusable_tokens=184000, fits_more=12),
+        kv_cache=kv_cache(
+            held_tokens=0, held_ratio=0.0, fits_more=Missing("no session to take the size of")
+        ),
         speculation=speculation(
             tokens_per_pass=quiet,
             drafts=0,
-            accepted_ratio_per_position=Missing("no drafts in the window"),
-            tail_verdict=Missing("fewer than 100 drafts"),
+            accepted_per_draft=Missing("no drafts in the window"),
+            acceptance_ratio=Missing("no drafts in the window"),
+            accepted_ratio_per_position=Missing("no draft of this length in the window"),
         ),
         latency=latency(
             ttft_s=Missing("no request in the window"), pass_s=Missing("no pass in the window")
@@ -545,147 +520,109 @@ def idle() -> Snapshot:
                 utilization_ratio=0.0,
                 power_w=31.0,
                 temperature_c=38,
-                read_bytes_per_s=Missing("idle"),
+                read_bytes_per_s=Estimated(0.0),
             ),
         ),
         host=host(
             cpu_used_vcpu=0.1, busiest_engine_thread=BusiestThread(name="APIServer", ratio=0.01)
         ),
-        cost=cost(
-            usd_per_million=UsdPerMillion(
-                now=Missing("nothing is generated"), session=0.46, since_rent=3.42
-            )
-        ),
-        limit=Limit(cause="idle", text="idle: no request is running", evidence=(), ruled_out=()),
+        cost=cost(usd_per_million=usd_per_million(Missing("nothing is generated now"))),
         findings=(),
     )
 
 
 def without_engine(state: EngineState, **changes: Any) -> Snapshot:
     """No engine serves: every figure that needs one is missing."""
-    none = Missing("no engine runs")
+    none, why = Missing("no engine runs"), Missing(f"the engine is {state.value}")
     info = engine(
         state=state,
-        phase=none,
+        phase=why,
         phase_s=none,
-        uptime_s=none,
-        paused=none,
+        eta_s=Missing("nothing starts"),
+        version=none,
         pid=none,
         session_id=none,
+        uptime_s=none,
+        exit=Missing("it never ended"),
+        max_model_len=none,
+        paused=none,
         effective=none,
-        eta_s=none,
     )
     values: dict[str, Any] = {
         "engine": info,
-        "slots": none,
+        "slots": why,
         "recent": (),
-        "sessions": (),
-        "throughput": throughput(
-            none, prefill_tokens_per_s=none, passes_per_s=none, sequences_per_pass=none
-        ),
-        "requests": requests(
-            waiting=none,
-            waiting_by_reason={},
-            running=none,
-            max_running=none,
-            aborted=none,
-            preemptions=none,
-        ),
-        "latency": Latency(window_s=60.0, ttft_s=none, pass_s=none, queue_s=none),
-        "prefix_cache": prefix_cache(
-            hit_ratio=none,
-            hit_tokens=none,
-            queried_tokens=none,
-            prompts=none,
-            reusable_ratio=none,
-            hit_ratio_since_start=none,
-            last_loss=none,
-        ),
-        "speculation": speculation(
-            mode=none,
-            control="none",
-            started_with=none,
-            depth=none,
-            depth_max=none,
-            method=none,
-            tokens_per_pass=none,
-            drafts=none,
-            accepted_ratio_per_position=none,
-            tail_verdict=none,
-            off_tokens_per_s_at_this_load=none,
-        ),
-        "kv_cache": kv_cache(
-            held_tokens=none,
-            reusable_tokens=none,
-            free_tokens=none,
-            capacity_tokens=none,
-            held_ratio=none,
-            fits_more=none,
-        ),
+        "throughput": blank.throughput(why),
+        "requests": replace(blank.requests(why), failed=0),
+        "latency": blank.latency(why),
+        "prefix_cache": blank.prefix_cache(why),
+        "speculation": replace(blank.speculation(why), locked_reason=why.reason),
+        "kv_cache": blank.kv_cache(why),
         "gpus": (
             gpu(
                 utilization_ratio=0.0,
                 power_w=31.0,
                 temperature_c=38,
                 memory_used_bytes=280_000_000,
-                read_bytes_per_s=none,
+                read_bytes_per_s=why,
             ),
         ),
         "host": host(cpu_used_vcpu=0.1, busiest_engine_thread=none),
-        "cost": cost(usd_per_million=UsdPerMillion(now=none, session=none, since_rent=3.42)),
-        "limit": Limit(cause="no engine", text="no engine runs", evidence=(), ruled_out=()),
+        "cost": cost(usd_so_far=none, usd_per_million=usd_per_million(why)),
         "findings": (),
+        "sources": sources()[-2:],
     }
     return snapshot(**(values | changes))
 
 
 def starting() -> Snapshot:
     """Loading the weights, with an estimate of what is left."""
-    none = Missing("the engine is starting")
-    base = without_engine(EngineState.STARTING)
-    return replace(
-        base,
+    why = Missing("the engine is starting")
+    silent = Missing("the engine has not said it yet")
+    return without_engine(
+        EngineState.STARTING,
         engine=engine(
             state=EngineState.STARTING,
             phase="load",
             phase_s=42.0,
             eta_s=Estimated(35.0),
-            uptime_s=Missing("not ready yet"),
-            paused=none,
-            effective=none,
+            uptime_s=61.0,
+            version=silent,
+            max_model_len=silent,
+            paused=silent,
+            effective=(),
         ),
-        limit=Limit(cause="starting", text="the engine is starting", evidence=(), ruled_out=()),
         gpus=(
             gpu(
                 utilization_ratio=0.12,
                 power_w=74.0,
                 temperature_c=41,
                 memory_used_bytes=18_400_000_000,
-                read_bytes_per_s=none,
+                read_bytes_per_s=why,
             ),
         ),
+        cost=cost(usd_so_far=0.0077, usd_per_million=usd_per_million(why)),
     )
 
 
 def failed() -> Snapshot:
     """A start that ran out of GPU memory."""
+    cause = "out of GPU memory while the KV cache was allocated"
     return without_engine(
         EngineState.FAILED,
         engine=replace(
             without_engine(EngineState.FAILED).engine,
-            exit=EngineEnd(
-                code=1,
-                signal=Missing("ended by itself"),
-                cause="out of GPU memory while the KV cache was allocated",
-                at=at(95),
-            ),
+            exit=EngineEnd(code=1, signal=Missing("ended by itself"), cause=cause, at=at(95)),
         ),
         findings=(
             Finding(
-                code="start-out-of-memory",
+                code="engine-failed",
                 severity="error",
-                title="the KV cache does not fit beside the weights",
-                evidence="CUDA out of memory: tried to allocate 4.50 GiB, 2.11 GiB free",
+                title=f"The engine failed: {cause}",
+                evidence=(
+                    "CUDA out of memory: tried to allocate 4.50 GiB, 2.11 GiB free · exit code 1"
+                    f" · ended {at(95)}"
+                ),
                 since=at(95),
                 remedy="Lower max_model_len to 131072, then start again.",
                 command="engine.start",
@@ -698,15 +635,39 @@ def orphaned() -> Snapshot:
     """An engine died and left processes behind."""
     return without_engine(
         EngineState.ORPHANED,
+        gpus=(gpu(utilization_ratio=0.0, power_w=71.0, read_bytes_per_s=Missing("no engine")),),
         findings=(
             Finding(
                 code="engine-orphaned",
                 severity="error",
-                title="2 processes of a dead engine hold 41.9 GiB of GPU memory",
-                evidence="pids 912, 913 of session 900; leader gone since 14:05:12",
+                title="The engine is gone, but processes of it live on",
+                evidence=(
+                    "VLLM::EngineCore (pid 912), python (pid 913)"
+                    " · GPU 0 holds 41.6 GiB more than before it"
+                ),
                 since=at(140),
-                remedy="End exactly these processes: press K.",
+                remedy="End exactly these processes; nothing can start before.",
                 command="engine.clean",
+            ),
+        ),
+    )
+
+
+def hung() -> Snapshot:
+    """An engine that serves no token any more."""
+    stuck = throughput(0.0, passes_per_s=Missing("no pass in the window"))
+    return snapshot(
+        engine=engine(state=EngineState.HUNG, phase_s=43.0),
+        throughput=stuck,
+        findings=(
+            Finding(
+                code="engine-hung",
+                severity="error",
+                title="The engine hangs: no token for 43 s",
+                evidence="3 running · no token for 43 s",
+                since=at(13),
+                remedy="Restart the engine; open requests are lost, their clients retry.",
+                command="engine.restart",
             ),
         ),
     )
@@ -714,8 +675,10 @@ def orphaned() -> Snapshot:
 
 def sparse() -> Snapshot:
     """llama.cpp without a GPU: estimates, and much that is not known, each with its reason."""
-    unknown = Missing("llama-server does not report it")
-    gateway = Missing("the route has no usage")
+    counted = Missing("this engine does not count it")
+    unknown = Missing("the engine does not tell")
+    off = Missing("speculation is off")
+    unpriced = Missing("the profile names no price")
     return snapshot(
         engine=engine(
             kind="llamacpp",
@@ -724,89 +687,88 @@ def sparse() -> Snapshot:
             served_name="smollm2-135m",
             version="b6989",
             max_model_len=8192,
-            paused=unknown,
+            paused=Missing("only our plugin tells whether vLLM is paused"),
             effective=(),
         ),
         slots=(
             slot(
                 client="curl",
-                session=Missing("the client names none"),
-                agent=Missing("the client names none"),
+                session=Missing("the client names no session"),
                 request_id="req-19",
                 prompt_tokens=412,
-                cached_tokens=unknown,
-                reread_tokens=gateway,
+                cached_tokens=Missing("the engine did not tell"),
                 generated_tokens=Estimated(97),
-                max_tokens=Missing("not set by the client"),
+                max_tokens=Missing("no limit was asked for"),
                 tokens_per_s=Estimated(61.3),
-                passes_per_s=unknown,
-                tokens_per_pass=unknown,
+                passes_per_s=Estimated(61.3),
+                tokens_per_pass=Estimated(1.0),
                 window_tokens_per_s=Estimated(61.3),
                 ttft_s=0.05,
                 method="apportioned",
             ),
         ),
-        sessions=Missing("no client names its session"),
         recent=(),
         throughput=throughput(
-            Estimated(61.3),
-            prefill_tokens_per_s=unknown,
-            passes_per_s=unknown,
-            sequences_per_pass=unknown,
-            source="llamacpp.slots",
+            61.3,
+            prefill_tokens_per_s=0.0,
+            passes_per_s=61.3,
+            sequences_per_pass=1.0,
+            source="llamacpp.metrics",
         ),
         requests=requests(
+            source="llamacpp.metrics",
             waiting=0,
             running=1,
-            max_running=4,
-            preemptions=unknown,
+            max_running=unknown,
+            preemptions=counted,
             aborted=0,
             waiting_by_reason={},
         ),
-        latency=latency(pass_s=unknown),
+        latency=latency(
+            pass_s=Missing("llama.cpp keeps no histograms"),
+            queue_s=Missing("llama.cpp keeps no histograms"),
+        ),
         prefix_cache=prefix_cache(
-            hit_ratio=unknown,
-            hit_tokens=unknown,
-            queried_tokens=unknown,
-            prompts=unknown,
-            reusable_ratio=unknown,
-            hit_ratio_since_start=unknown,
-            last_loss=Missing("no loss seen"),
+            source="llamacpp.metrics",
+            hit_ratio=counted,
+            hit_tokens=counted,
+            queried_tokens=counted,
+            prompts=Missing("the engine does not count prompts"),
+            hit_ratio_since_start=counted,
         ),
         speculation=speculation(
+            source="llamacpp.metrics",
             mode="off",
             control="none",
-            depth=unknown,
-            tokens_per_pass=unknown,
-            drafts=unknown,
-            accepted_ratio_per_position=unknown,
-            tail_verdict=unknown,
-            started_with=Missing("none"),
-            off_tokens_per_s_at_this_load=Missing("never measured"),
-            locked_reason="the model has no draft",
+            started_with=off,
+            depth=off,
+            depth_max=off,
+            method=off,
+            tokens_per_pass=1.0,
+            accepted_per_draft=off,
+            acceptance_ratio=off,
+            accepted_ratio_per_position=off,
+            drafts=off,
+            locked_reason="the profile has none",
         ),
         kv_cache=kv_cache(
-            held_tokens=Estimated(509),
-            reusable_tokens=NO_PLUGIN,
+            source="llamacpp.metrics",
+            held_tokens=509,
+            reusable_tokens=0,
+            free_tokens=7683,
             capacity_tokens=8192,
-            fits_more=NO_PLUGIN,
+            held_ratio=509 / 8192,
+            fits_more=Estimated(3),
         ),
         gpus=Missing("no NVIDIA GPU on this machine"),
         host=host(cpu_quota_vcpu=2.0, cpu_used_vcpu=1.9, throttled_ms_per_s=84.0),
         cost=cost(
-            usd_per_hour=Missing("the profile has no price"),
-            usd_so_far=Missing("the profile has no price"),
-            usd_per_million=UsdPerMillion(
-                now=Missing("no price"), session=Missing("no price"), since_rent=Missing("no price")
-            ),
-        ),
-        limit=Limit(
-            cause="vcpu",
-            text="the container's CPU quota: 1.9 of 2 vCPU, throttled 84 ms/s",
-            evidence=("throttled 84 ms in each second",),
-            ruled_out=("queue", "gate"),
+            usd_per_hour=unpriced,
+            usd_so_far=unpriced,
+            usd_per_million=UsdPerMillion(now=unpriced, session=unpriced, since_rent=unpriced),
         ),
         findings=(),
+        sources=sources()[3:4],
     )
 
 
@@ -837,19 +799,17 @@ def _past_speed(second: int) -> Figure:
 def events() -> tuple[Event, ...]:
     """A day's journal, oldest first."""
     return (
+        Event(9120, at(820), "engine.serving", "qwen3-coder-30b serves, 77.0 s after its start"),
+        Event(9126, at(656), "service.started", "the service starts"),
+        Event(9127, at(655), "engine.adopted", "qwen3-coder-30b, 164 s old, is taken over"),
         Event(
-            9120, at(820), "engine.started", "qwen3-coder-30b serves", data={"ready after": "77 s"}
-        ),
-        Event(9127, at(655), "speculation.turned_on", "n-gram 24, live", data={"took": "0.4 s"}),
-        Event(
-            9129,
+            9131,
             at(240),
-            "prefix.lost",
-            "7f3a turn 127 re-read 16,400 tokens: tool result changed in block 3",
+            "command.failed",
+            "engine.switch: kimi-linear-48b cannot run here",
             "warn",
-            {"cost": "4.1 s"},
+            {"evidence": "the model is not on this disk"},
         ),
-        Event(9131, at(40), "request.aborted", "client disconnected after 212 tokens", "info"),
     )
 
 
@@ -876,7 +836,7 @@ def profiles() -> tuple[ProfileSummary, ...]:
             speculation=None,
             usd_per_hour=0.44,
             ready=False,
-            why_not="the model is not on this disk: a40console models fetch kimi-linear-48b",
+            why_not="vLLM is not installed: pip install vllm",
         ),
         ProfileSummary(
             name="smollm2-135m",
@@ -901,7 +861,6 @@ def moving(number: int, *, start_s: float) -> Iterator[Snapshot]:
             seq=step + 1,
             at=now.isoformat(),
             slots=many_slots(number, step),
-            sessions=(),
             gpus=(gpu(power_w=270.0 + step % 17, temperature_c=60 + step % 9),),
             host=host(cpu_used_vcpu=3.0 + step % 10 / 10),
             kv_cache=kv_cache(held_tokens=51000 + 640 * (step % 60)),

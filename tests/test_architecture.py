@@ -53,7 +53,12 @@ def test_the_layers_hold(copy: Path) -> None:
         ("tui/format.py", "import a40console.engines.ports"),
         ("commands/__init__.py", "import textual"),
         ("operations/status.py", "import a40console.service.board"),
+        ("tui/format.py", "import a40console.service.board"),
+        ("tui/screens/engine.py", "from a40console.service.probe import probe_request"),
         ("engines/process.py", "import a40console.vllm_plugin"),
+        ("paths.py", "import a40console.vllm_plugin.shared"),
+        ("log.py", "import a40console.vllm_plugin.shared"),
+        ("vllm_plugin/rows.py", "import a40console.model.figures"),
     ],
 )
 def test_an_import_against_the_layers_fails(copy: Path, module: str, line: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 
 from a40console.advisor.readings import (
     KV_FULL_RATIO,
@@ -142,7 +143,7 @@ def _prefill_cause(readings: Readings, slot: Slot, prompts: int) -> _Cause:
     evidence = [f"{count(prompts, 'prompt')} in prefill"]
     if rate is not None:
         evidence.append(f"{brief(rate)} prompt tok/s computed")
-    if left is not None and rate:
+    if left is not None and rate and isfinite(left / rate):
         text += f", ≈ {duration(left / rate)} left"
     if (age_s := number(slot.age_s)) is not None:
         evidence.append(f"for {duration(age_s)}")

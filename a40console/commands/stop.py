@@ -37,7 +37,9 @@ TERMINATED_AFTER_S = KILL_AFTER_S + 5.0
 @timeout_option("Seconds to wait for it")
 @json_option
 @click.pass_obj
-def command(invocation: Invocation, *, engine: bool, timeout_s: float | None, as_json: bool) -> None:
+def command(
+    invocation: Invocation, *, engine: bool, timeout_s: float | None, as_json: bool
+) -> None:
     """Stop the service; the engine keeps running unless --engine is given."""
     result = asyncio.run(_stop(invocation.paths, engine=engine, timeout_s=timeout_s))
     left = result.result.get("report", "an engine keeps running")

@@ -34,6 +34,7 @@ def build_gateway(
     meter: Meter,
     authorise: Authoriser,
     limits: BodyLimits = _DEFAULT_LIMITS,
+    budget: HeldBudget | None = None,
     session_factory: SessionFactory = open_session,
 ) -> Starlette:
     """The gateway as an ASGI application, to be served with httptools and uvloop.
@@ -41,10 +42,9 @@ def build_gateway(
     Serve it with its lifespan, which closes the sessions to the engine, without the server's
     access log, and on a listener with a long queue.
     """
-    budget = HeldBudget(limits.held_bytes)
-    meter.held_bytes = lambda: budget.held_bytes
     sessions = EngineSessions(session_factory)
-    shared = Passthrough(upstream, meter, sessions, budget, limits)
+    held = budget or HeldBudget(limits.held_bytes)
+    shared = Passthrough(upstream, meter, sessions, held, limits)
 
     async def health(request: Request) -> Response:
         engine = "serving" if upstream.current() else upstream.why_not().phase

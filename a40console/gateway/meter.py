@@ -25,30 +25,14 @@ KEPT_MARKS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class TtftSample:
-    """One request's time to first token at the gateway."""
-
-    at_s: float
-    """Monotonic clock, when the first content byte arrived."""
-
-    seconds: float
-    route: Route
-
-
-@dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """Requests since the gateway began; accepted are the ended ones and those still live."""
+    """Requests since the gateway began that did not come to their end."""
 
-    accepted: int
     aborted: int
     """The client left before the answer was complete."""
 
     failed: int
     """Answered with an error, the engine's own 4xx included, or cut short."""
-
-    completed: int
-    held_bytes: int
-    """Bodies in memory now, with what was promised to bodies still arriving."""
 
 
 def wall_clock() -> datetime:
@@ -167,16 +151,11 @@ class Meter:
         self, *, clock: Clock = time.monotonic, wall: Callable[[], datetime] = wall_clock
     ) -> None:
         self.clock = clock
-        self.held_bytes: Callable[[], int] = lambda: 0
-        """Where the gateway says how many bytes of bodies it holds."""
-
         self._wall = wall
         self._orders = count()
-        self._accepted = 0
         self._outcomes: dict[Outcome, int] = {"completed": 0, "aborted": 0, "failed": 0}
         self._live: dict[int, Passage] = {}
         self._finished: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
-        self._ttft: deque[TtftSample] = deque(maxlen=KEPT_FINISHED)
 
     def live(self) -> tuple[GatewayRow, ...]:
         """Requests under way, in the order of their arrival."""
@@ -188,17 +167,7 @@ class Meter:
 
     def counts(self) -> RequestCounts:
         """Requests since the gateway began, by outcome."""
-        return RequestCounts(
-            accepted=self._accepted,
-            aborted=self._outcomes["aborted"],
-            failed=self._outcomes["failed"],
-            completed=self._outcomes["completed"],
-            held_bytes=self.held_bytes(),
-        )
-
-    def ttft_samples(self, route: Route | None = None) -> tuple[TtftSample, ...]:
-        """The last 512 times to first token, oldest first, of one route or of all."""
-        return tuple(sample for sample in self._ttft if route in (None, sample.route))
+        return RequestCounts(aborted=self._outcomes["aborted"], failed=self._outcomes["failed"])
 
     def accept(self, route: Route, request_id: str) -> Passage:
         """A request has arrived."""
@@ -206,17 +175,12 @@ class Meter:
         passage = Passage(
             order=order, request_id=request_id, route=route, received_at_s=self.clock()
         )
-        self._accepted += 1
         self._live[order] = passage
         return passage
 
     def content(self, passage: Passage, characters: int) -> None:
         """Content of this many characters has arrived for a request."""
-        now = self.clock()
-        if passage.first_token_at_s is None:
-            waited_s = now - passage.received_at_s
-            self._ttft.append(TtftSample(now, waited_s, passage.route))
-        passage.streamed(now, characters)
+        passage.streamed(self.clock(), characters)
 
     def end(self, passage: Passage, outcome: Outcome) -> None:
         """A request has ended; a second end of the same one counts for nothing."""

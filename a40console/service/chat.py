@@ -53,9 +53,8 @@ class Answer:
             self.last_at_s = now_s
         self.finish_reason = piece.finish_reason or self.finish_reason
         if piece.usage is not None:
-            absent = Missing("the usage does not say")
-            self.prompt_tokens = piece.usage.get("prompt_tokens", absent)
-            self.generated_tokens = piece.usage.get("completion_tokens", absent)
+            self.prompt_tokens = _tokens(piece.usage, "prompt_tokens")
+            self.generated_tokens = _tokens(piece.usage, "completion_tokens")
 
     @property
     def ttft_s(self) -> Figure:
@@ -74,6 +73,11 @@ class Answer:
             return Missing("fewer than two tokens")
         spent_s = self.last_at_s - self.first_at_s
         return (tokens - 1) / spent_s if spent_s > 0 else Missing("it came in one piece")
+
+
+def _tokens(usage: Mapping[str, Any], name: str) -> Figure:
+    count = usage.get(name)
+    return count if isinstance(count, int) else Missing("the usage does not say")
 
 
 async def stream_chat(
@@ -130,11 +134,12 @@ def _piece(event: Any) -> Piece:
         raise NotServingError("The engine broke off", evidence=_error_text(event))
     choice = (event.get("choices") or [{}])[0]
     delta = choice.get("delta") or {}
+    usage = event.get("usage")
     return Piece(
         text=delta.get("content") or "",
         thinking=delta.get("reasoning_content") or delta.get("reasoning") or "",
         finish_reason=choice.get("finish_reason"),
-        usage=event.get("usage"),
+        usage=usage if isinstance(usage, dict) else None,
     )
 
 

@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from a40console.model.figures import Figure, number
+from a40console.model.figures import Figure, Missing, number
 from a40console.service.chat import CONNECT_TIMEOUT_S, Answer, stream_chat
 
 PROMPT = "Say hello in one short sentence."
@@ -18,7 +18,7 @@ _HEADERS = {"User-Agent": "a40console-test"}
 async def probe_request(url: str, token: str | None, model: str) -> dict[str, str]:
     """Send the prompt, and answer with the text, the tokens and how fast they came.
 
-    A figure that there is none of is an empty text.
+    A figure that is missing is told with its reason.
 
     Raises:
         ConsoleError: If the gateway or the engine answers with an error, or with no answer.
@@ -46,5 +46,6 @@ async def probe_request(url: str, token: str | None, model: str) -> dict[str, st
 
 
 def _written(figure: Figure, form: str) -> str:
-    value = number(figure)
-    return "" if value is None else format(value, form)
+    if isinstance(figure, Missing):
+        return f"— ({figure.reason})"
+    return format(number(figure), form)

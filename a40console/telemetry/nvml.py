@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pynvml
 
-from a40console.model.figures import Figure, Missing, measured
+from a40console.model.figures import Missing, measured
 from a40console.model.snapshot import Gpu, SourceStatus
 from a40console.telemetry import gpu_figures
 

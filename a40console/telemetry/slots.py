@@ -173,7 +173,7 @@ def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot
         slot=seat,
         request_id=_request_id(pair),
         session=_text(pair, "session", "the client names no session"),
-        agent=_NO_SESSIONS,
+        agent=_text(pair, "agent", "agents are not told apart"),
         client=_text(pair, "client", "the client does not name itself"),
         model=_text(pair, "model", "the request names no model"),
         direct=gateway is None,

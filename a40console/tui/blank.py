@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from a40console.model import blank
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.snapshot import (
@@ -10,15 +11,9 @@ from a40console.model.snapshot import (
     Cost,
     EngineInfo,
     Host,
-    KvCache,
-    Latency,
     Limit,
-    PrefixCache,
-    Requests,
     ServiceInfo,
     Snapshot,
-    SpeculationInfo,
-    Throughput,
     UsdPerMillion,
 )
 
@@ -39,31 +34,12 @@ def blank_snapshot(reason: str) -> Snapshot:
         slots=unknown,
         recent=(),
         sessions=unknown,
-        throughput=Throughput(
-            window_s=5.0,
-            source="",
-            age_s=unknown,
-            generation_tokens_per_s=unknown,
-            prefill_tokens_per_s=unknown,
-            passes_per_s=unknown,
-            sequences_per_pass=unknown,
-        ),
-        requests=Requests(
-            source="",
-            age_s=unknown,
-            held=0,
-            waiting=unknown,
-            waiting_by_reason={},
-            running=unknown,
-            max_running=unknown,
-            aborted=unknown,
-            failed=unknown,
-            preemptions=unknown,
-        ),
-        latency=Latency(window_s=60.0, ttft_s=unknown, pass_s=unknown, queue_s=unknown),
-        prefix_cache=_prefix_cache(unknown),
-        speculation=_speculation(unknown),
-        kv_cache=_kv_cache(unknown),
+        throughput=blank.throughput(unknown),
+        requests=blank.requests(unknown),
+        latency=blank.latency(unknown),
+        prefix_cache=blank.prefix_cache(unknown),
+        speculation=blank.speculation(unknown),
+        kv_cache=blank.kv_cache(unknown),
         gpus=unknown,
         host=_host(unknown),
         cost=Cost(
@@ -107,59 +83,9 @@ def _engine(unknown: Missing) -> EngineInfo:
     )
 
 
-def _prefix_cache(unknown: Missing) -> PrefixCache:
-    return PrefixCache(
-        window_s=60.0,
-        source="",
-        age_s=unknown,
-        hit_ratio=unknown,
-        hit_tokens=unknown,
-        queried_tokens=unknown,
-        prompts=unknown,
-        reusable_ratio=unknown,
-        hit_ratio_since_start=unknown,
-        last_loss=unknown,
-    )
-
-
-def _speculation(unknown: Missing) -> SpeculationInfo:
-    return SpeculationInfo(
-        window_s=60.0,
-        source="",
-        age_s=unknown,
-        mode=unknown,
-        control="none",
-        started_with=unknown,
-        depth=unknown,
-        depth_max=unknown,
-        method=unknown,
-        tokens_per_pass=unknown,
-        accepted_per_draft=unknown,
-        acceptance_ratio=unknown,
-        accepted_ratio_per_position=unknown,
-        drafts=unknown,
-        tail_verdict=unknown,
-        locked_reason=None,
-        off_tokens_per_s_at_this_load=unknown,
-    )
-
-
-def _kv_cache(unknown: Missing) -> KvCache:
-    return KvCache(
-        source="",
-        age_s=unknown,
-        held_tokens=unknown,
-        reusable_tokens=unknown,
-        free_tokens=unknown,
-        capacity_tokens=unknown,
-        held_ratio=unknown,
-        fits_more=unknown,
-    )
-
-
 def _host(unknown: Missing) -> Host:
     return Host(
-        source="",
+        source=blank.NO_SOURCE,
         age_s=unknown,
         cpu_quota_vcpu=unknown,
         quota_origin="host",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.freshness import present
-from a40console.model.snapshot import Snapshot
+from a40console.model.snapshot import Session, Snapshot
 from a40console.tui.format import unix_seconds
 
 SPEED_SPAN_S = 900.0
@@ -21,8 +20,7 @@ _SPEED_POINTS = 1000
 _EVENTS = 500
 _PHASES = 32
 _FORGET_AFTER_S = 120.0
-_NOUNS = {"engine": "", "speculation": "spec"}
-_MARKED = ("engine.", "speculation.", "prefix.", "counters.")
+_MARKED = "engine."
 
 
 @dataclass(slots=True)
@@ -51,6 +49,11 @@ class Mark:
     at_s: float
     label: str
     severity: str
+
+
+def session_key(session: Session) -> str:
+    """What identifies the row of a session whose client has the turn; a request has its id."""
+    return f"session {session.session}"
 
 
 class Past:
@@ -102,6 +105,9 @@ class Past:
             for slot in snapshot.slots:
                 speed = number(slot.window_tokens_per_s)
                 self._track(slot.request_id).points.append((self.now_s, speed))
+        if not isinstance(snapshot.sessions, Missing):
+            for session in snapshot.sessions:
+                self._track(session_key(session))
         gone = [
             key for key, track in self.tracks.items() if self.now_s - track.seen_s > _FORGET_AFTER_S
         ]
@@ -152,7 +158,5 @@ def _point(snapshot: Snapshot, at_s: float) -> HistoryPoint:
 
 
 def _label(kind: str) -> str:
-    """A few letters for the time axis: `speculation.turned_on` → `spec on`."""
-    noun, _, verb = kind.partition(".")
-    words = [_NOUNS.get(noun, noun), *re.split(r"[._-]", verb.removeprefix("turned_"))]
-    return " ".join(word for word in words if word)
+    """A few words for the time axis: `engine.rolled_back` → `rolled back`."""
+    return kind.removeprefix(_MARKED).replace(".", " ").replace("_", " ")

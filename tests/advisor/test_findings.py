@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from a40console.advisor.advice import FindingClock, advise
-from a40console.advisor.evidence import Evidence, ProgressClock, Survivor
+from a40console.advisor.evidence import Evidence, StalledStart, Survivor
 from a40console.advisor.findings import GPU_SOURCE, findings
 from a40console.advisor.hang import is_hung
 from a40console.model.command import BY_ID
-from a40console.model.engine import EngineState
+from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Missing
 from a40console.model.snapshot import Difference, Slot, Snapshot, SourceStatus
@@ -56,12 +56,15 @@ def test_an_orphaned_engine_lists_pids_and_the_memory_they_hold(scene: Scene) ->
 
 def test_what_a_failed_engine_left_is_found_and_what_a_living_one_has_is_not(scene: Scene) -> None:
     left = Evidence(survivors=LEFT)
-    assert codes(scene(engine={"state": EngineState.FAILED}), left) == ["engine-orphaned"]
+    assert codes(scene(engine={"state": EngineState.FAILED}), left) == [
+        "engine-orphaned",
+        "engine-failed",
+    ]
     assert codes(scene(engine={"state": EngineState.STOPPING}), left) == []
 
 
 def test_unkillable_processes_need_the_pod_restarted(scene: Scene) -> None:
-    snapshot = scene(engine={"state": EngineState.FAILED})
+    snapshot = scene(engine={"state": EngineState.ORPHANED})
     found = only(snapshot, Evidence(survivors=LEFT, unkillable=True))
     assert found.code == "unkillable"
     assert "Restart the pod" in found.remedy
@@ -134,28 +137,51 @@ def test_the_state_hung_holds_while_the_signals_do(scene: Scene) -> None:
     assert not is_hung(hung.engine, hung.requests, hung.slots, moving)
 
 
+STUCK = StalledStart(
+    for_s=130.0,
+    cause="the engine core does not answer",
+    evidence="Waiting for 1 core engine proc(s) to start",
+    remedy="Restart it.",
+)
+
+
 def test_a_start_without_progress_says_what_came_last(scene: Scene) -> None:
     snapshot = scene(engine={"state": EngineState.STARTING, "phase": "load"})
-    waiting = Evidence(
-        start_flat_s=130.0, start_progress="Waiting for 1 core engine proc(s) to start"
-    )
-    found = only(snapshot, waiting)
+    found = only(snapshot, Evidence(stall=STUCK))
     assert found.code == "start-stalled"
-    assert found.title == "The start is stuck: no progress for 2 min 10 s"
+    assert found.title == "The start is stuck for 2 m 10 s: the engine core does not answer"
     assert found.evidence == "phase load · last: Waiting for 1 core engine proc(s) to start"
-    assert codes(snapshot, replace(waiting, stall_after_s=600.0)) == []
-    assert codes(snapshot, replace(waiting, start_flat_s=GONE)) == []
-    assert codes(scene(), waiting) == []
+    assert found.remedy == "Restart it.", "the verdict of whoever reads the log, and no other"
+    assert codes(snapshot, Evidence()) == []
+    assert codes(scene(), Evidence(stall=STUCK)) == []
 
 
-def test_nccl_and_download_stalls_have_their_own_advice(scene: Scene) -> None:
-    starting = scene(engine={"state": EngineState.STARTING, "phase": "load"})
-    nccl = only(starting, Evidence(start_flat_s=130.0, start_progress="Found nccl from library"))
-    assert "NCCL_DEBUG=INFO" in nccl.remedy
-    fetching = scene(engine={"state": EngineState.FETCHING, "phase": "download"})
-    download = only(fetching, Evidence(start_flat_s=130.0))
-    assert "free disk" in download.remedy
-    assert "it said nothing" in download.evidence
+END = EngineEnd(
+    code=Missing("a signal ended it"),
+    signal="SIGKILL",
+    cause="the kernel killed it for want of memory",
+    at="2026-11-29T14:07:30.000Z",
+)
+
+
+def test_a_failed_engine_has_its_own_finding_with_its_own_remedy(scene: Scene) -> None:
+    failed = scene(engine={"state": EngineState.FAILED, "exit": END})
+    found = only(failed, Evidence(end_evidence="oom", end_remedy="Lower max_model_len."))
+    assert (found.code, found.severity) == ("engine-failed", "error")
+    assert found.title == "The engine failed: the kernel killed it for want of memory"
+    assert found.evidence == "oom · SIGKILL · ended 2026-11-29T14:07:30.000Z"
+    assert found.remedy == "Lower max_model_len."
+    assert only(failed, Evidence()).remedy, "never without one"
+    stopped = scene(engine={"state": EngineState.STOPPED, "exit": END})
+    assert codes(stopped, Evidence()) == []
+
+
+def test_settings_of_an_ended_engine_do_not_speak(scene: Scene) -> None:
+    changed = (Difference(setting="threads", asked=4, effective=2, evidence="n_threads = 2"),)
+    running = scene(engine={"effective": changed})
+    assert codes(running, Evidence()) == ["setting-not-in-force"]
+    failed = scene(engine={"effective": changed, "state": EngineState.FAILED, "exit": END})
+    assert codes(failed, Evidence()) == ["engine-failed"]
 
 
 def test_broken_telemetry_of_a_healthy_engine_is_told_apart(scene: Scene) -> None:
@@ -275,30 +301,3 @@ def test_advice_without_memory_dates_findings_now(scene: Scene) -> None:
     limit, [finding] = advise(scene(kv_cache={"held_ratio": 0.99}), Evidence())
     assert finding.since == "2026-11-29T14:07:31.120Z"
     assert limit.cause == "unknown"
-
-
-def test_standstill_counts_only_while_requests_are_open() -> None:
-    clock = ProgressClock()
-
-    def observe(at_s: float, requests: float, generated: float, steps: float) -> list[object]:
-        return list(clock.observe(at_s, open_requests=requests, generated=generated, steps=steps))
-
-    idle = Missing("no request is open")
-    assert observe(0.0, 0, 100, 50) == [idle, idle]
-    assert observe(600.0, 0, 100, 50) == [idle, idle]
-    assert observe(601.0, 1, 100, 50) == [1.0, 1.0], "since it was last seen idle"
-    assert observe(605.0, 1, 100, 54) == [5.0, 0.0], "a prefill moves the steps only"
-    assert observe(606.0, 1, 130, 60) == [0.0, 0.0]
-    assert observe(640.0, 1, 130, 60) == [34.0, 34.0]
-    assert observe(641.0, 1, 5, 1) == [0.0, 0.0], "counters that began again have moved"
-
-
-def test_standstill_of_a_counter_that_cannot_be_read_is_not_known() -> None:
-    clock = ProgressClock()
-    unread = Missing("HTTP 500")
-    clock.observe(0.0, open_requests=1, generated=100, steps=unread)
-    generated, steps = clock.observe(90.0, open_requests=1, generated=unread, steps=unread)
-    assert isinstance(generated, Missing)
-    assert isinstance(steps, Missing)
-    generated, _ = clock.observe(91.0, open_requests=1, generated=100, steps=unread)
-    assert generated == 0.0, "the gap proves nothing"

@@ -38,7 +38,7 @@ def test_units_are_written_out() -> None:
     assert [duration(1.37), duration(5.0), duration(120), duration(190)] == [
         "1.4 s",
         "5 s",
-        "2 min",
-        "3 min 10 s",
+        "2 m",
+        "3 m 10 s",
     ]
     assert gibibytes(44_990_000_000) == "41.9 GiB"

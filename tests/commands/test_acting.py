@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from a40console.commands import ask, engine, stop
+from a40console.commands.acting import deadline_after
 from a40console.commands.env import quoted
-from a40console.errors import Exit
+from a40console.errors import Exit, TimedOutError
+from a40console.paths import Paths, make_private
 from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
 from tests.commands.service_stub import TOKEN
 
@@ -177,3 +183,44 @@ def test_start_and_switch_start_the_service_too(console: Run, environment: dict[
     assert run.returncode == 0
     assert json.loads(run.stdout)["command"] == "engine.switch"
     assert not run.stderr
+
+
+def test_no_start_is_given_up_before_its_profile_gives_it_up() -> None:
+    assert deadline_after(None) == math.inf
+    verbs = [engine.command.commands[name] for name in ("start", "stop", "restart", "switch")]
+    for verb in (*verbs, ask.command, stop.command):
+        words = ["tiny"] if verb in (verbs[-1], ask.command) else []
+        assert verb.make_context("verb", words).params["timeout_s"] is None
+
+
+async def test_a_service_that_no_signal_ends_is_told_by_all_its_processes(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "TERMINATED_AFTER_S", 0.5)
+    make_private(paths.state)
+    service = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
+        [sys.executable, "-c", DEAF, str(paths.service_lock)], stdout=subprocess.PIPE, text=True
+    )
+    assert service.stdout is not None
+    worker = int(service.stdout.readline())
+    service.stdout.close()
+    try:
+        with pytest.raises(TimedOutError) as told:
+            await stop._terminate(paths, "it is stuck", math.inf, engine=False)
+    finally:
+        os.kill(worker, signal.SIGKILL)
+        service.kill()
+        service.wait()
+    assert told.value.remedy == f"End it with: kill -9 {service.pid} {worker}"
+
+
+DEAF = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.pwrite(lock, f"{os.getpid()}\\n".encode(), 0)
+if worker := os.fork():
+    print(worker, flush=True)
+time.sleep(60)
+"""

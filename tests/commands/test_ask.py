@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from a40console.service.chat import NO_USAGE, Answer, Piece, parse_event
 from a40console.errors import Exit, NotServingError
 from a40console.model.figures import Missing
+from a40console.service.chat import NO_USAGE, Answer, Piece, parse_event
 from tests.commands.console_process import CONSOLE_WITH_STUB, Run, Service, on_terminal, with_stub
 from tests.commands.service_stub import TOKEN
 

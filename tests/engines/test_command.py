@@ -16,6 +16,7 @@ from a40console.engines.command import (
     LaunchPlan,
     Site,
     argv_digest,
+    default_threads,
     engine_environment,
     plan,
     printable,
@@ -229,6 +230,34 @@ def test_an_engine_inherits_no_secret_of_ours() -> None:
     assert environment["X_KEY"] == TOKEN
     forbidden = {"RUNPOD_API_KEY", "A40CONSOLE_HOME", "VLLM_API_KEY", "VLLM_SERVER_DEV_MODE"}
     assert not forbidden & environment.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [
+        ("OPENAI_API_KEY", False),
+        ("GITHUB_TOKEN", False),
+        ("AWS_SECRET_ACCESS_KEY", False),
+        ("AWS_SESSION_TOKEN", False),
+        ("ANTHROPIC_AUTH_TOKEN", False),
+        ("llama_api_key", False),
+        ("DB_PASSWORD", False),
+        ("HF_TOKEN", True),
+        ("HUGGING_FACE_HUB_TOKEN", True),
+        ("TOKENIZERS_PARALLELISM", True),
+        ("VLLM_LOGGING_LEVEL", True),
+    ],
+)
+def test_the_operators_other_secrets_stay_with_the_service(name: str, passes: bool) -> None:
+    launch = plan(EVERYTHING, site())
+    assert (name in engine_environment({name: "x"}, launch)) is passes
+    named = plan(replace(EVERYTHING, environment={name: "y"}), site())
+    assert engine_environment({name: "x"}, named)[name] == "y"
+
+
+@pytest.mark.parametrize(("quota", "threads"), [(None, 1), (0.5, 1), (1.0, 1), (6.4, 5), (8, 7)])
+def test_one_vcpu_stays_free_of_llamacpps_threads(quota: float | None, threads: int) -> None:
+    assert default_threads(quota) == threads
 
 
 def test_the_profiles_own_key_reaches_the_engine_and_the_gateway() -> None:

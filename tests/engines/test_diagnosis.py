@@ -99,9 +99,25 @@ def test_a_killed_worker_is_named_with_its_signal() -> None:
     assert "exit code: -9" in diagnosis.evidence
 
 
+OOM = EngineExit(
+    signal="SIGKILL",
+    oom_kill=True,
+    oom_kill_at="2026-11-29T14:07:28.000Z",
+    ended_at="2026-11-29T14:07:30.000Z",
+)
+
+
+def test_a_kill_for_memory_long_before_is_no_cause_of_this_death() -> None:
+    """Some other program here may have been killed hours ago."""
+    earlier = replace(OOM, code=0, signal=None, oom_kill_at="2026-11-29T11:00:00.000Z")
+    diagnosis = served("startup-033b.log", earlier)
+    assert diagnosis.kind == "core"
+    assert "memory" not in diagnosis.cause
+
+
 @pytest.mark.parametrize("name", CORE)
 def test_a_kill_by_the_kernel_is_memory(name: str) -> None:
-    diagnosis = served(name, EngineExit(code=0, oom_kill=True))
+    diagnosis = served(name, replace(OOM, code=0, signal=None))
     assert diagnosis.kind == "memory"
     assert "want of memory" in diagnosis.cause
 
@@ -110,11 +126,6 @@ def test_a_kill_by_the_kernel_is_memory(name: str) -> None:
 def test_a_stop_that_somebody_else_asked_for_is_no_crash(name: str) -> None:
     """Its drained requests fail with EngineDeadError all the same."""
     assert served(name, EngineExit(code=0)).kind == "stopped"
-
-
-def test_a_stop_of_ours_is_just_that() -> None:
-    ending = Ending(profile=QWEN, exit=EngineExit(signal="SIGKILL"), stopping=True)
-    assert diagnose(ending).cause == "stopped as asked"
 
 
 def test_an_error_of_a_request_does_not_explain_the_end() -> None:
@@ -204,7 +215,9 @@ def test_unknown_words_before_anything_was_loaded_are_a_refused_setting() -> Non
 @pytest.mark.parametrize(
     ("exit_", "kind"),
     [
-        (EngineExit(signal="SIGKILL", oom_kill=True), "memory"),
+        (OOM, "memory"),
+        (replace(OOM, oom_kill_at="2026-11-29T11:00:00.000Z"), "killed"),
+        (replace(OOM, oom_kill_at=None), "killed"),
         (EngineExit(signal="SIGKILL", oom_kill=False), "killed"),
         (EngineExit(signal="SIGSEGV"), "crashed"),
         (EngineExit(signal="SIGTERM"), "stopped"),

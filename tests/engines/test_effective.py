@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a40console.engines.effective import differences
+from a40console.engines.effective import differences, with_cache_config
 from a40console.model.figures import Missing
 from a40console.model.profile import Profile
 from a40console.model.snapshot import Difference
@@ -36,8 +36,8 @@ def on(profile: Profile) -> Profile:
     return replace(profile, speculation=replace(profile.speculation, enabled=True))
 
 
-def found(profile: Profile, text: list[str], **more: Any) -> dict[str, Difference]:
-    result = differences(profile, text, **more)
+def found(profile: Profile, text: list[str]) -> dict[str, Difference]:
+    result = differences(profile, text)
     assert not isinstance(result, Missing)
     return {difference.setting: difference for difference in result}
 
@@ -123,12 +123,15 @@ def test_a_gpu_engine_without_cuda_graphs_says_so() -> None:
 
 
 def test_the_metrics_labels_have_the_last_word() -> None:
-    labels = {
-        "enable_prefix_caching": "False",
+    labels: dict[str, str | int | float | bool] = {
+        "enable_prefix_caching": False,
         "cache_dtype": "auto",
-        "gpu_memory_utilization": "0.92",
+        "gpu_memory_utilization": 0.92,
     }
-    told = found(replace(QWEN, gpu_memory_utilization=0.9), [CONFIG], cache_config=labels)
+    asked = replace(QWEN, gpu_memory_utilization=0.9)
+    listed = with_cache_config(differences(asked, [CONFIG]), asked, labels)
+    assert not isinstance(listed, Missing)
+    told = {difference.setting: difference for difference in listed}
     assert told["enable_prefix_caching"].effective is False
     assert told["kv_cache_dtype"].effective == "auto"
     assert told["gpu_memory_utilization"].effective == 0.92

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,8 +17,6 @@ from a40console.engines.tree import (
     ProcessId,
     ProcessInfo,
     ProcFs,
-    ThreadTimes,
-    busiest_thread,
     engine_members,
     parse_stat,
     with_descendants,
@@ -100,7 +96,6 @@ def test_another_root_is_read_and_what_is_no_process_is_passed_over(tmp_path: Pa
     proc = ProcFs(tmp_path)
     assert list(proc.read_table()) == [42]
     assert proc.boot_id() == ""
-    assert proc.read_threads(44) == []
 
 
 def test_a_real_process_is_known_by_its_start_and_gone_as_a_zombie() -> None:
@@ -187,35 +182,3 @@ def test_descendants_end_even_in_a_table_read_while_it_changed(
     found = with_descendants(table, roots)
     assert roots & set(table) <= found <= set(table)
     assert all(table[pid].parent_pid in found for pid in found - roots)
-
-
-def test_the_busiest_thread_is_named_with_its_share_of_a_core() -> None:
-    before = [ThreadTimes(1, 1, "main", 5.0), ThreadTimes(1, 2, "EngineCore", 10.0)]
-    after = [ThreadTimes(1, 1, "main", 5.1), ThreadTimes(1, 2, "EngineCore", 10.88)]
-    found = busiest_thread(before, [*after, ThreadTimes(1, 3, "new", 99.0)], elapsed_s=1.0)
-    assert found is not None
-    assert (found.name, round(found.ratio, 2)) == ("EngineCore", 0.88)
-    assert busiest_thread([], after, 1.0) is None
-    assert busiest_thread(before, after, 0.0) is None
-
-
-def test_the_threads_of_a_real_process_are_read() -> None:
-    proc, stop = ProcFs(), threading.Event()
-
-    def spin() -> None:
-        while not stop.is_set():
-            sum(range(1000))
-
-    worker = threading.Thread(target=spin)
-    worker.start()
-    try:
-        before, began_s = proc.read_threads(os.getpid()), time.monotonic()
-        time.sleep(0.3)
-        after = proc.read_threads(os.getpid())
-    finally:
-        stop.set()
-        worker.join()
-    found = busiest_thread(before, after, time.monotonic() - began_s)
-    assert len(before) >= 2
-    assert found is not None
-    assert 0 < found.ratio <= 1

@@ -19,7 +19,7 @@ import uvicorn
 
 from a40console.gateway.app import build_gateway
 from a40console.gateway.auth import Authoriser, allow_this_machine
-from a40console.gateway.bodies import BodyLimits
+from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import Endpoint, EngineKind
@@ -217,6 +217,7 @@ class Gateway:
     port: int
     meter: Meter
     state: State
+    budget: HeldBudget
 
     async def ended(self, number: int = 1) -> tuple[GatewayRow, ...]:
         """The finished rows, once there are so many: a client can be quicker than the meter."""
@@ -232,8 +233,10 @@ async def gateway(
     authorise: Authoriser = allow_this_machine,
     limits: BodyLimits = LIMITS,
 ) -> AsyncIterator[Gateway]:
-    state, meter = State(upstream, why), Meter()
-    app = build_gateway(upstream=state, meter=meter, authorise=authorise, limits=limits)
+    state, meter, budget = State(upstream, why), Meter(), HeldBudget(limits.held_bytes)
+    app = build_gateway(
+        upstream=state, meter=meter, authorise=authorise, limits=limits, budget=budget
+    )
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = QuietServer(
         uvicorn.Config(
@@ -249,7 +252,7 @@ async def gateway(
     serving = asyncio.create_task(server.serve([listener]))
     try:
         await until(lambda: server.started)
-        yield Gateway(listener.getsockname()[1], meter, state)
+        yield Gateway(listener.getsockname()[1], meter, state, budget)
     finally:
         server.should_exit = True
         await serving

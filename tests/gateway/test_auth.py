@@ -76,6 +76,8 @@ def test_the_token_opens_either_way(headers: dict[str, str], passes: bool) -> No
         ({"host": "127.0.0.1:8080", "origin": "https://example.com"}, False),
         ({"host": "127.0.0.1:8080", "origin": "null"}, False),
         ({"host": "rebound.example.com:8080"}, False),
+        ({"host": "[::1"}, False),
+        ({"host": "127.0.0.1:8080", "origin": "http://[oops"}, False),
     ],
 )
 def test_without_a_token_web_pages_are_kept_out(headers: dict[str, str], passes: bool) -> None:

@@ -146,6 +146,20 @@ async def test_whoever_waits_longest_is_next() -> None:
     assert (order, budget.held_bytes) == ([9, 1, 8], 9)
 
 
+async def test_a_request_without_a_body_queues_behind_none() -> None:
+    budget = HeldBudget(2000)
+    full = await read_body(sending(b"x" * 1000), 1000, budget, SMALL)
+    more = await read_body(sending(b"x" * 900), 900, budget, SMALL)
+    waiting = asyncio.create_task(budget.take(500, 1))
+    await asyncio.sleep(0)
+    began = asyncio.get_running_loop().time()
+    assert await budget.take(0, 1)
+    assert asyncio.get_running_loop().time() - began < 0.5
+    full.discard()
+    more.discard()
+    assert await waiting
+
+
 async def test_a_waiter_that_is_cancelled_leaves_no_trace() -> None:
     budget = HeldBudget(10)
     assert await budget.take(10, 1)

@@ -86,8 +86,8 @@ async def test_what_needs_no_cut_arrives_to_the_byte(path: str, name: str) -> No
         async with gateway(engine.upstream) as served, call(served.port, path, STREAM) as answer:
             assert await answer.body() == text
         assert engine.requests[0].json == STREAM
-        await served.ended(1)
-        assert served.meter.counts().completed == 1
+        (row,) = await served.ended(1)
+        assert row.finish_reason != "error"
 
 
 async def test_usage_is_asked_for_and_taken_off_again() -> None:
@@ -106,8 +106,6 @@ async def test_usage_is_asked_for_and_taken_off_again() -> None:
     assert row.sent_at_s is not None
     assert row.first_token_at_s is not None
     assert row.received_at_s <= row.sent_at_s <= row.first_token_at_s
-    (sample,) = served.meter.ttft_samples()
-    assert sample.seconds == row.first_token_at_s - row.received_at_s
 
 
 async def test_a_stream_of_declared_length_may_become_shorter() -> None:
@@ -203,7 +201,7 @@ async def test_models_and_token_counts_pass_uncounted() -> None:
         async with call(served.port, MESSAGES + "/count_tokens?beta=true", STREAM) as answer:
             assert answer.status == 200
         assert [request.method for request in engine.requests] == ["GET", "POST"]
-        assert served.meter.counts().accepted == 0
+        assert served.meter.finished() == served.meter.live() == ()
 
 
 async def test_garbage_in_a_stream_passes_and_breaks_nothing() -> None:
@@ -215,8 +213,8 @@ async def test_garbage_in_a_stream_passes_and_breaks_nothing() -> None:
     async with StubEngine(playing(events), plugin=True) as engine:
         async with gateway(engine.upstream) as served, call(served.port, CHAT, STREAM) as answer:
             assert await answer.body() == b"".join(events)
-        await served.ended(1)
-        assert served.meter.counts().completed == 1
+        (row,) = await served.ended(1)
+        assert row.finish_reason != "error"
 
 
 async def test_256_streams_are_open_at_once() -> None:
@@ -240,8 +238,8 @@ async def test_256_streams_are_open_at_once() -> None:
         together.set()
         assert all(body.endswith(b"[DONE]\n\n") for body in await asyncio.gather(*streams))
         await served.ended(256)
-        counts = served.meter.counts()
-    assert (counts.accepted, counts.completed, counts.held_bytes) == (256, 256, 0)
+    assert {row.finish_reason for row in served.meter.finished()} == {None}
+    assert (served.meter.counts().failed, served.budget.held_bytes) == (0, 0)
 
 
 # --- what is refused ---------------------------------------------------------------------------
@@ -290,7 +288,7 @@ async def test_a_body_over_the_limit_is_refused_in_both_grammars() -> None:
             assert error["type"] == kind
             assert "32 MiB" in error["message"]
         counts = served.meter.counts()
-    assert (engine.requests, counts.failed, counts.held_bytes) == ([], 2, 0)
+    assert (engine.requests, counts.failed, served.budget.held_bytes) == ([], 2, 0)
 
 
 async def test_a_full_gateway_says_when_to_come_back() -> None:
@@ -303,12 +301,12 @@ async def test_a_full_gateway_says_when_to_come_back() -> None:
         writer.write(
             b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{"
         )
-        await until(lambda: served.meter.counts().held_bytes == 99)
+        await until(lambda: served.budget.held_bytes == 99)
         async with call(served.port, MESSAGES, b"{}") as answer:
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
             assert (await answer.json())["error"]["type"] == "overloaded_error"
         writer.close()
-        await until(lambda: served.meter.counts().held_bytes == 0)
+        await until(lambda: served.budget.held_bytes == 0)
         async with call(served.port, MESSAGES, b"{}") as answer:
             assert answer.status == 200
 
@@ -491,7 +489,7 @@ async def test_a_client_that_leaves_frees_the_engine_at_once(
         counts = served.meter.counts()
     assert (row.finish_reason, counts.aborted, counts.failed) == ("aborted", 1, 0)
     assert row.characters == (characters if path == CHAT else 0)
-    assert counts.held_bytes == 0
+    assert served.budget.held_bytes == 0
 
 
 async def test_a_client_that_leaves_while_it_sends_never_reaches_the_engine() -> None:
@@ -500,10 +498,10 @@ async def test_a_client_that_leaves_while_it_sends_never_reaches_the_engine() ->
         writer.write(
             b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{"
         )
-        await until(lambda: served.meter.counts().held_bytes == 99)
+        await until(lambda: served.budget.held_bytes == 99)
         writer.transport.abort()
         await until(lambda: served.meter.counts().aborted == 1)
-        assert (engine.requests, served.meter.counts().held_bytes) == ([], 0)
+        assert (engine.requests, served.budget.held_bytes) == ([], 0)
 
 
 async def test_a_slow_client_holds_the_engine_back_rather_than_our_memory() -> None:
@@ -528,3 +526,23 @@ async def test_a_slow_client_holds_the_engine_back_rather_than_our_memory() -> N
         await asyncio.sleep(0.3)
         assert sent == before
     assert sent < 20_000_000
+
+
+async def test_a_long_answer_that_breaks_stays_without_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def breaks(received: Received, reply: Reply) -> None:
+        await reply.start(headers={"content-type": "application/json"})
+        for _ in range(6):
+            await reply.chunk(b"x" * MIB)
+        await asyncio.sleep(0.1)
+        reply.kill()
+
+    async with StubEngine(breaks) as engine, gateway(engine.upstream) as served:
+        async with call(served.port, CHAT, STREAM) as answer:
+            assert answer.status == 200
+            with pytest.raises((asyncio.IncompleteReadError, ValueError)):
+                await answer.body()
+        (row,) = await served.ended()
+    assert row.finish_reason == "error"
+    assert not any(record.exc_info for record in caplog.records)

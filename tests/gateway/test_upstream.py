@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 import aiohttp
 
 from a40console.gateway.upstream import (
@@ -79,3 +82,34 @@ async def test_a_former_engines_session_is_closed_once_its_last_request_is_done(
         assert [one.closed for one in made] == [True, True, False]
     await sessions.close()
     assert made[2].closed
+
+
+async def test_two_first_requests_share_one_session() -> None:
+    class Slow:
+        closed = False
+
+        async def close(self) -> None:
+            await asyncio.sleep(0.01)
+            self.closed = True
+
+    made: list[Slow] = []
+
+    def factory(endpoint: Endpoint) -> aiohttp.ClientSession:
+        made.append(Slow())
+        return cast("aiohttp.ClientSession", made[-1])
+
+    sessions = EngineSessions(factory)
+    former, current = Endpoint("http://a"), Endpoint("http://b")
+    async with sessions.lease(former):
+        pass
+
+    async def use() -> aiohttp.ClientSession:
+        async with sessions.lease(current) as session:
+            await asyncio.sleep(0.05)
+            return session
+
+    one = asyncio.create_task(use())
+    await asyncio.sleep(0)  # the first is closing the former engine's session
+    assert await use() is await one
+    await sessions.close()
+    assert [session.closed for session in made] == [True, True]

@@ -151,7 +151,8 @@ def test_a_killed_worker_comes_back_and_the_engine_never_noticed(live: Console) 
         began_s = time.monotonic()
         answer = await chat(gateway, WORDS.format(4), max_tokens=5)
         back_s = time.monotonic() - began_s
-        assert not answer.error or "starting" in answer.error
+        assert not answer.error
+        assert answer.text
         return back_s, (await direct).text
 
     back_s, text = asyncio.run(run())
@@ -195,7 +196,7 @@ def test_stopped_means_stopped(live: Console) -> None:
     assert not path.exists()
     assert live.status()["engine"]["state"] == "stopped"
     refused = live.run("wait", "ready", "--timeout", "1")
-    assert refused.returncode in (4, 7)
+    assert refused.returncode == 7
     live.succeed("engine", "start", "tiny", timeout_s=60)
     assert live.status()["engine"]["state"] == "serving"
 
@@ -212,7 +213,7 @@ start_timeout_s = 20
 def test_a_switch_that_fails_puts_the_old_engine_back(live: Console) -> None:
     live.profile("broken", BROKEN)
     done = live.run("engine", "switch", "broken", timeout_s=90)
-    assert done.returncode in (4, 5)
+    assert done.returncode == 4
     assert "/nowhere/model.gguf" in done.stderr
     assert "tiny serves again" in done.stderr
     engine = live.status()["engine"]

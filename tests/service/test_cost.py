@@ -15,7 +15,6 @@ def spending(**changes: object) -> Spending:
         "usd_per_hour": Decimal("0.44"),
         "uptime_s": 3600.0,
         "generation_tokens_per_s": 400.0,
-        "generated_tokens": 100_000,
     }
     return Spending(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -25,7 +24,12 @@ def test_now_and_since_the_start() -> None:
     assert block.usd_per_hour == 0.44
     assert number(block.usd_so_far) == pytest.approx(0.44)
     assert number(block.usd_per_million.now) == pytest.approx(0.44 / 3600 / 400 * 1e6)
-    assert number(block.usd_per_million.since_rent) == pytest.approx(4.4)
+
+
+def test_dollars_since_the_engines_start_are_not_called_dollars_since_the_rent() -> None:
+    block = cost(spending())
+    assert block.since == "engine start"
+    assert block.usd_per_million.since_rent == Missing("when the rent began is not known")
 
 
 def test_an_estimated_rate_makes_an_estimated_price() -> None:
@@ -33,10 +37,9 @@ def test_an_estimated_rate_makes_an_estimated_price() -> None:
     assert isinstance(block.usd_per_million.now, Estimated)
 
 
-def test_idle_is_no_price_and_nothing_generated_none_either() -> None:
-    block = cost(spending(generation_tokens_per_s=0.0, generated_tokens=0))
+def test_idle_is_no_price() -> None:
+    block = cost(spending(generation_tokens_per_s=0.0))
     assert block.usd_per_million.now == Missing("nothing is generated now")
-    assert block.usd_per_million.since_rent == Missing("nothing was generated yet")
 
 
 def test_without_a_price_everything_says_so() -> None:

@@ -25,7 +25,7 @@ def script(text: str) -> subprocess.Popen[bytes]:
 
 @pytest.fixture(autouse=True)
 def _signals() -> object:
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
     before = [signal.getsignal(number) for number in numbers]
     yield
     for number, handler in zip(numbers, before, strict=True):
@@ -58,6 +58,30 @@ def test_a_signal_ends_the_worker_and_us() -> None:
     assert Supervisor(spawn).run() == 0
     assert time.monotonic() - began < 10
     assert [worker.poll() for worker in workers] == [-signal.SIGTERM]
+
+
+def test_a_worker_that_does_not_end_is_killed() -> None:
+    workers: list[subprocess.Popen[bytes]] = []
+    deaf = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    )
+
+    def spawn(first: bool) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-c", deaf]
+        workers.append(subprocess.Popen(words, stdout=subprocess.PIPE))
+        assert workers[-1].stdout is not None
+        workers[-1].stdout.readline()
+        workers[-1].stdout.close()
+        return workers[-1]
+
+    notes: list[str] = []
+    for delay_s in (0.5, 0.8):  # a second signal does not put the end off
+        threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began_s = time.monotonic()
+    assert Supervisor(spawn, notes.append, kill_after_s=1.0).run() == 0
+    assert 1.4 < time.monotonic() - began_s < 10
+    assert [worker.poll() for worker in workers] == [-signal.SIGKILL]
+    assert "killed" in notes[0]
 
 
 def test_a_second_service_is_refused_and_names_the_first(tmp_path: Path) -> None:

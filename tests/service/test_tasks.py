@@ -11,7 +11,7 @@ import pytest
 from a40console.errors import RefusedError, TimedOutError, UsageError
 from a40console.model.control import CommandResult
 from a40console.service.journal import Journal
-from a40console.service.tasks import CommandTasks
+from a40console.service.tasks import KEPT_RESULTS, CommandTasks
 
 
 @pytest.fixture
@@ -72,3 +72,25 @@ async def test_unknown_commands_arguments_and_ids_are_named(journal: Journal) ->
         commands.start("engine.fly", {})
     with pytest.raises(UsageError, match="No command has the id"):
         commands.result("abc")
+
+
+async def test_a_long_command_outlives_the_results_of_many_short_ones(journal: Journal) -> None:
+    done = asyncio.Event()
+
+    async def long(arguments: Mapping[str, str]) -> dict[str, str]:
+        await done.wait()
+        return {"long": "over"}
+
+    async def short(arguments: Mapping[str, str]) -> dict[str, str]:
+        return {}
+
+    commands = CommandTasks({"engine.start": long, "engine.stop": short}, journal)
+    first = commands.start("engine.start", {})
+    early = commands.start("engine.stop", {})
+    for _ in range(KEPT_RESULTS + 20):
+        await outcome(commands, commands.start("engine.stop", {}))
+    assert commands.result(first.id).state == "running"
+    done.set()
+    assert (await outcome(commands, first)).result == {"long": "over"}
+    with pytest.raises(UsageError):
+        commands.result(early.id)

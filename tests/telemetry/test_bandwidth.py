@@ -24,3 +24,7 @@ def test_a_counter_that_stays_zero_says_which_flag_is_missing() -> None:
     shown = read_bytes_per_s(source(0, 0))
     assert isinstance(shown, Missing)
     assert "--enable-mfu-metrics" in shown.reason
+
+
+def test_before_two_readings_it_is_not_said_that_the_engine_does_not_estimate() -> None:
+    assert read_bytes_per_s(source(1e9)) == Missing("one reading so far")

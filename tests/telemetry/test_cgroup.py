@@ -71,18 +71,16 @@ def test_a_pod_on_v2_has_its_quota_not_the_hosts_cores(tmp_path: Path) -> None:
         ),
     )
     assert groups.cpu_limit() == CpuLimit(6.0, "cgroup2")
-    assert groups.cpu_times() == CpuTimes(9.0, 0.34, periods=50, throttled_periods=7)
+    assert groups.cpu_times() == CpuTimes(9.0, 0.34)
     assert groups.memory() == MemoryUse(7000, 53687091200)
-    assert groups.oom_kills() == 1
     assert groups.source == "cgroup2"
 
 
 def test_a_pod_on_v1_counts_in_nanoseconds(tmp_path: Path) -> None:
     groups = machine(tmp_path, v1(quota="900000\n", limit="6000\n"))
     assert groups.cpu_limit() == CpuLimit(9.0, "cgroup1")
-    assert groups.cpu_times() == CpuTimes(7.25, 2.5, periods=90, throttled_periods=40)
+    assert groups.cpu_times() == CpuTimes(7.25, 2.5)
     assert groups.memory() == MemoryUse(3800, 6000)
-    assert groups.oom_kills() == 3
 
 
 def test_the_huge_number_of_v1_is_no_limit(tmp_path: Path) -> None:
@@ -181,7 +179,6 @@ def test_without_groups_only_a_machine_that_is_ours_has_a_use(tmp_path: Path) ->
     assert free.cpu_times().used_s == pytest.approx(2.0)
     assert free.source == "procfs"
     assert free.memory() == MemoryUse(None, None)
-    assert free.oom_kills() is None
     pinned = machine(tmp_path / "b", stat, cpus=64, allowed=2)
     assert pinned.cpu_times() == CpuTimes(), "the host's use is not that of two cores"
 

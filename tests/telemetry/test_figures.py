@@ -219,11 +219,11 @@ def test_without_a_reading_everything_says_why() -> None:
     assert prefix_cache(source).hit_ratio == why
     assert kv_cache(source, load=Load(contexts=())).held_ratio == why
     assert speculation(source, enabled=None).drafts == why
-    assert latency(source, FirstTokens(), 0.0).pass_s == why
+    assert latency(source, FirstTokens(since_s=0.0), 0.0).pass_s == why
 
 
 def test_first_tokens_at_the_gateway() -> None:
-    seen = FirstTokens()
+    seen = FirstTokens(since_s=0.0)
     rows = [
         gateway_row(f"a40-{index:x}", received_at_s=100.0 + index, first_token_at_s=100.3 + index)
         for index in range(5)
@@ -243,7 +243,7 @@ def test_first_tokens_at_the_gateway() -> None:
 
 
 def test_twenty_first_tokens_have_a_95th_percentile() -> None:
-    seen = FirstTokens()
+    seen = FirstTokens(since_s=0.0)
     seen.observe(
         gateway_row(f"a40-{index:x}", received_at_s=0.0, first_token_at_s=0.1 * index)
         for index in range(1, 21)
@@ -254,9 +254,30 @@ def test_twenty_first_tokens_have_a_95th_percentile() -> None:
     assert block.last == pytest.approx([1.6, 1.7, 1.8, 1.9, 2.0])
 
 
+def test_first_tokens_are_of_this_engine_and_of_one_route() -> None:
+    """The gateway outlives an engine; a thought and a whole completion are not one latency."""
+    seen = FirstTokens(since_s=100.0)
+    seen.observe(
+        [
+            gateway_row("a40-01", received_at_s=90.0, first_token_at_s=99.0),
+            gateway_row("a40-02", received_at_s=101.0, first_token_at_s=101.2),
+            gateway_row("a40-03", received_at_s=102.0, first_token_at_s=102.2),
+            gateway_row("a40-04", route="messages", received_at_s=103.0, first_token_at_s=108.0),
+        ]
+    )
+    block = seen.block(110.0)
+    assert block is not None
+    assert block.last == pytest.approx([0.2, 0.2])
+    later = seen.block(1000.0)
+    assert later is not None
+    assert later.last == pytest.approx([5.0]), "none in the window: the route used last"
+    seen.begin_again(200.0)
+    assert seen.block(210.0) is None
+
+
 def test_an_engine_we_only_watch_tells_its_own_first_tokens() -> None:
     source = minute("vllm-0.32-base-before", "vllm-0.32-base-after")
-    shown = latency(source, FirstTokens(), 60.0)
+    shown = latency(source, FirstTokens(since_s=0.0), 60.0)
     assert not isinstance(shown.ttft_s, Missing)
     assert (shown.ttft_s.origin, shown.ttft_s.count, shown.ttft_s.last) == ("engine", 20, ())
     assert isinstance(shown.ttft_s.p50, Estimated)

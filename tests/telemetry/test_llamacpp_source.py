@@ -163,7 +163,7 @@ async def test_phases_prompts_and_passes_as_the_slots_tell_them() -> None:
         assert isinstance(slot.passes_per_s, Estimated)
         assert number(slot.tokens_per_pass) == pytest.approx(1.0, rel=0.02)
     assert view.throughput.sequences_per_pass == pytest.approx(3, rel=0.1)
-    assert (view.requests.running, view.requests.waiting, view.max_running) == (3, 0, 4)
+    assert (view.requests.running, view.requests.waiting, view.requests.max_running) == (3, 0, 4)
 
 
 async def test_waiting_requests_are_counted_by_the_server() -> None:

@@ -202,3 +202,29 @@ def test_plain_samples() -> None:
     p50, p95 = sample_percentiles([value / 10 for value in range(21)])
     assert number(p50) == pytest.approx(1.0)
     assert number(p95) == pytest.approx(1.9)
+
+
+def test_a_rate_is_over_the_time_in_which_its_counter_could_be_read() -> None:
+    ring = CounterRing()
+    for second in range(3):
+        ring.add(reading(second, unreadable=frozenset({"generated_tokens"})))
+    for second in range(3, 6):
+        ring.add(reading(second, {"generated_tokens": 100.0 * second}))
+    assert ring.rate("generated_tokens", 5.0) == pytest.approx(100)
+
+
+def test_what_comes_of_a_rounded_figure_is_an_estimate() -> None:
+    ring = CounterRing()
+    for second in range(3):
+        ring.add(
+            reading(
+                second,
+                {"sequence_passes": 30.0 * second, "passes": 10.0 * second},
+                estimated=frozenset({"sequence_passes"}),
+            )
+        )
+    assert ring.rate("sequence_passes") == Estimated(30.0)
+    assert ring.rate("passes") == 10.0
+    change = ring.change()
+    assert not isinstance(change, Missing)
+    assert change.delta("sequence_passes") == Estimated(60.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from a40console.model.blank import NO_SOURCE
 from a40console.model.figures import Figure, Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.panels.slot_notes import reasons
@@ -9,7 +10,7 @@ from a40console.tui.reading import Reading
 
 
 def _origin(source: str, window_s: float | None, age_s: Figure) -> str:
-    parts = [source or "no source"]
+    parts = ["no source" if source == NO_SOURCE else source]
     if window_s:
         parts.append(f"window {fmt.window(window_s)}")
     age = number(age_s)

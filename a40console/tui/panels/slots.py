@@ -12,7 +12,7 @@ from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
 from a40console.tui.panels.slot_columns import CURSOR, Column, Layout
-from a40console.tui.past import SPARK_SPAN_S, Past
+from a40console.tui.past import SPARK_SPAN_S, Past, session_key
 from a40console.tui.raster import ROW_BARS, buckets, gauge, spark
 from a40console.tui.reading import Reading
 
@@ -69,7 +69,7 @@ def key_of(row: Row) -> str:
         case Slot():
             return row.request_id
         case Session():
-            return f"session {row.session}"
+            return session_key(row)
         case RecentRequest():
             return f"finished {row.request_id}"
 
@@ -191,7 +191,7 @@ def _client_turn(session: Session, form: Layout) -> Line:
     names = [column.name for column in form.columns]
     head: list[Span] = []
     for column in form.columns[: names.index("phase")]:
-        value = f"{session.session} main" if column.name == "session" else known(session.client)
+        value = session.session if column.name == "session" else known(session.client)
         head.append(Span(column.gap + _cell(clean(value), column)))
     start = line(*head)
     body = line(start, Span(" " + clean(text) + hit, Role.MUTED))

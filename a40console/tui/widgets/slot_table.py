@@ -60,6 +60,15 @@ class SlotTable(Panel):
         table = [slots.header(form), *self._body(reading, form, size.height - 1)]
         return faded(table) if reading.stale else table
 
+    def rows_wanted(self, reading: Reading) -> int:
+        """How many rows it would fill: header, live rows, sum, and what finished below a blank."""
+        rows = slots.rows(reading)
+        live = sum(map(slots.is_live, rows))
+        if not live and not serves(reading.snapshot):
+            return len(resting(reading, self.size.width or 80)) + 1
+        finished = len(rows) - live
+        return max(1, live) + 2 + (finished + 1 if finished else 0)
+
     def _body(self, reading: Reading, form: Layout, room: int) -> list[Line]:
         """Live rows, their sum, finished rows; where room is short, the rows around the cursor.
 
@@ -105,7 +114,8 @@ class SlotTable(Panel):
     def _follow_cursor(self) -> None:
         """Keep the cursor on its row; where that is gone, on the same place."""
         keys = [slots.key_of(row) for row in self._rows]
-        if self._key in keys:
+        stays = self._cursor < len(keys) and keys[self._cursor] == self._key
+        if self._key in keys and not stays:
             self._cursor = keys.index(self._key)
         self._cursor = max(0, min(self._cursor, len(keys) - 1))
         self._key = keys[self._cursor] if keys else ""

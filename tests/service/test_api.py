@@ -1,0 +1,48 @@
+"""The control API takes no count that would have it read everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
+from a40console.service.api import ControlApi
+from a40console.service.board import Board
+from a40console.service.journal import Journal
+from a40console.service.tasks import CommandTasks
+
+
+class Answers:
+    """Notes what it is asked to read."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+
+    def hello(self) -> Hello:
+        raise NotImplementedError
+
+    def profiles(self) -> tuple[ProfileSummary, ...]:
+        raise NotImplementedError
+
+    def environment(self) -> ClientEnvironment:
+        raise NotImplementedError
+
+    def logs(self, offset: int, limit_bytes: int) -> LogChunk:
+        self.asked.append((offset, limit_bytes))
+        return LogChunk(path=None, text="", next_offset=0)
+
+
+@pytest.mark.parametrize("path", ["/v1/logs", "/v1/events"])
+async def test_a_negative_limit_is_refused(path: str, tmp_path: Path) -> None:
+    answers, journal = Answers(), Journal(tmp_path / "events.jsonl")
+    api = ControlApi(
+        board=Board(), journal=journal, commands=CommandTasks({}, journal), answers=answers
+    )
+    transport = httpx.ASGITransport(app=api.app())
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+        response = await http.get(path, params={"limit": -1})
+        assert (response.status_code, answers.asked) == (400, [])
+        assert response.json()["message"] == "limit must not be negative"
+        assert (await http.get(path, params={"limit": 0})).status_code == 200
