@@ -655,16 +655,20 @@ def orphaned() -> Snapshot:
 
 def hung() -> Snapshot:
     """An engine that serves no token any more."""
-    stuck = throughput(0.0, passes_per_s=Missing("no pass in the window"))
+    none = Missing("no pass in the window")
+    still = slot(tokens_per_s=0.0, passes_per_s=none, tokens_per_pass=none, window_tokens_per_s=0.0)
     return snapshot(
+        slots=(still,),
+        requests=requests(running=1, waiting=0, waiting_by_reason={}),
         engine=engine(state=EngineState.HUNG, phase_s=43.0),
-        throughput=stuck,
+        throughput=throughput(0.0, passes_per_s=none, sequences_per_pass=none),
+        cost=cost(usd_per_million=usd_per_million(Missing("nothing is generated now"))),
         findings=(
             Finding(
                 code="engine-hung",
                 severity="error",
                 title="The engine hangs: no token for 43 s",
-                evidence="3 running · no token for 43 s",
+                evidence="1 running · no token for 43 s",
                 since=at(13),
                 remedy="Restart the engine; open requests are lost, their clients retry.",
                 command="engine.restart",

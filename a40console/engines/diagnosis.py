@@ -108,7 +108,7 @@ def _stopped(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     told = next((i for i, line in enumerate(lines) if _ORDERLY.search(line)), None)
     died = next((i for i, line in enumerate(lines) if _is_death(line)), None)
     orderly = told is not None and (died is None or told < died)
-    by_signal = ending.exit.signal in _ASKED_TO_STOP
+    by_signal = _signal_of(ending.exit) in _ASKED_TO_STOP
     cleaned_up = ending.profile.kind == "llamacpp" and ending.exit.code == 0
     if not (orderly or by_signal or cleaned_up):
         return None
@@ -196,9 +196,14 @@ def _killed_for_memory(exit_: EngineExit) -> bool:
     return abs(apart_s) <= OOM_WITHIN_S
 
 
+def _signal_of(exit_: EngineExit) -> str | None:
+    """What ended it: a wrapper such as a shell tells signal N by exiting with 128 + N."""
+    return exit_.signal or _SIGNALS.get((exit_.code or 0) - 128)
+
+
 def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
-    name = ending.exit.signal
-    last = _last(lines)
+    name, last = _signal_of(ending.exit), _last(lines)
+    told = "" if ending.exit.signal else f", told by exit code {ending.exit.code}"
     if name == "SIGKILL" and _killed_for_memory(ending.exit):
         return Diagnosis(
             kind="memory",
@@ -209,12 +214,13 @@ def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     if name == "SIGKILL":
         return Diagnosis(
             kind="killed",
-            cause="killed from outside (SIGKILL)",
+            cause=f"killed from outside (SIGKILL){told}",
             evidence=last,
             remedy="See who sent it (the kernel's log, the container's limits); start it again.",
         )
     if name is not None:
-        return Diagnosis(kind="crashed", cause=f"crashed with {name}", evidence=last, remedy=_AGAIN)
+        cause = f"crashed with {name}{told}"
+        return Diagnosis(kind="crashed", cause=cause, evidence=last, remedy=_AGAIN)
     return None
 
 

@@ -1,4 +1,4 @@
-"""A streamed chat completion, timed: the client side of `a40console ask` and of the test request."""
+"""A streamed chat completion, timed: what `a40console ask` and the test request send."""
 
 from __future__ import annotations
 

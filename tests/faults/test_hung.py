@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -33,14 +33,16 @@ def consoles() -> Iterator[dict[str, FaultConsole]]:
     with ExitStack() as stack:
         made = {
             name: stack.enter_context(fault_console())
-            for name in ("frozen", "core killed", "server stopped")
+            for name in ("frozen", "core killed", "server stopped", "idle")
         }
         for console in made.values():
             console.serve("--profile", "fake")
+        for name, console in made.items():
             console.succeed("wait", "ready", "--timeout", "30")
-            console.control(**LOAD)
-        for console in made.values():
-            console.until(lambda s: (number(s["requests"]["waiting"]) or 0) == 3)
+            console.control(**({} if name == "idle" else LOAD))
+        for name, console in made.items():
+            console.until(waiting(0 if name == "idle" else 3))
+        made["idle"].control(frozen=True)
         made["frozen"].control(**LOAD, frozen=True)
         core = EngineProcess.recorded(made["core killed"].run_folder())
         assert core is not None
@@ -51,6 +53,10 @@ def consoles() -> Iterator[dict[str, FaultConsole]]:
             yield made
         finally:
             kill(stopped, signal.SIGCONT)
+
+
+def waiting(count: int) -> Callable[[Snapshot], bool]:
+    return lambda snapshot: number(snapshot["requests"]["waiting"]) == count
 
 
 def hung(snapshot: Snapshot) -> bool:
@@ -134,11 +140,14 @@ def test_a_hung_engine_can_be_restarted(consoles: dict[str, FaultConsole]) -> No
     assert "wave" in console.ask()
 
 
-def test_an_idle_engine_is_never_hung(console: FaultConsole) -> None:
-    console.serve("--profile", "fake")
-    console.until(lambda s: s["engine"]["state"] == "serving")
-    console.control(frozen=True)
-    time.sleep(3)
+def test_an_idle_engine_is_never_hung(consoles: dict[str, FaultConsole]) -> None:
+    """Nor is one at whose first request after a quiet time nothing has come out yet."""
+    console = consoles["idle"]
+    consoles["frozen"].until(lambda s: s["engine"]["phase_s"] > 35, HANG_DEADLINE_S)
     snapshot = console.status()
+    assert snapshot["engine"]["phase_s"] > 35
+    assert snapshot["engine"]["state"] == "serving"
+    console.control(**LOAD, frozen=True)
+    snapshot = console.until(waiting(3))
     assert snapshot["engine"]["state"] == "serving"
     assert finding(snapshot, "engine-hung") is None

@@ -59,12 +59,22 @@ def test_without_a_service_only_the_consoles_own_commands_run() -> None:
         assert (told is None) == (command.available == "always"), command.id
 
 
+def read_only(base: Snapshot) -> Snapshot:
+    return replace(base, service=replace(base.service, read_only=True))
+
+
 def test_a_service_that_only_watches_refuses_what_acts() -> None:
-    base = make.snapshot()
-    watching = replace(base, service=replace(base.service, read_only=True))
-    assert reason("engine.stop", watching) == "the service only watches"
+    watching = read_only(make.snapshot(engine=make.engine(kind="foreign")))
+    assert reason("engine.stop", watching) == (
+        "this console only watches an engine that is not its own"
+    )
     assert reason("client.env", watching) is None
     assert reason("events.read", watching) is None
+
+
+def test_a_service_that_cannot_write_still_stops_its_own_engine() -> None:
+    assert reason("engine.stop", read_only(make.snapshot())) is None
+    assert reason("engine.clean", read_only(make.orphaned())) is None
 
 
 def test_speculation_that_cannot_be_turned_says_why() -> None:

@@ -40,7 +40,7 @@ def verdict(app: ConsoleApp) -> str:
 async def test_the_first_snapshot_is_drawn() -> None:
     async with running(FakeService()) as (app, _):
         assert "SERVING" in verdict(app)
-        assert "7f3a main" in screen_text(app)
+        assert "7f3a" in screen_text(app)
         assert "live 14:07:31" in screen_text(app)
 
 
@@ -48,7 +48,7 @@ async def test_each_snapshot_replaces_the_one_before() -> None:
     service = FakeService()
     async with running(service) as (app, pilot):
         service.push(make.idle())
-        await until(pilot, lambda: "idle: no request is running" in verdict(app))
+        await until(pilot, lambda: "the engine waits for its clients" in verdict(app))
 
 
 async def test_before_the_first_snapshot_the_screen_says_so() -> None:
@@ -114,7 +114,7 @@ async def test_a_view_that_comes_back_shows_what_arrived_meanwhile() -> None:
         await pilot.press("2")
         await until(pilot, lambda: "Identity" in screen_text(app))
         service.push(make.idle())
-        await until(pilot, lambda: "idle" in verdict(app))
+        await until(pilot, lambda: "0 decoding" in verdict(app))
         await pilot.press("1")
         await until(pilot, lambda: "no request is running" in screen_text(app))
 
@@ -156,9 +156,9 @@ async def test_an_engine_is_started_with_one_more_key() -> None:
     async with running(service) as (app, pilot):
         await pilot.press("S")
         said = await dialog(app, pilot, PickDialog)
-        assert "not ready: the model is not on this disk" in said
+        assert "not ready: vLLM is not installed" in said
         await pilot.press("2")
-        await until(pilot, lambda: "a40console models fetch" in toasts(app))
+        await until(pilot, lambda: "vLLM is not installed" in toasts(app))
         assert service.commands == []
         await pilot.press("3")
         await until(
@@ -294,7 +294,7 @@ async def test_new_events_are_counted_until_they_are_read() -> None:
         await until(pilot, lambda: "3 new events [u]" in screen_text(app))
         await pilot.press("u")
         said = await dialog(app, pilot, TextDialog)
-        assert said.index("request.aborted") < said.index("engine.started")
+        assert said.index("command.failed") < said.index("engine.serving")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, MonitorScreen))
         assert "new event" not in screen_text(app)
@@ -304,9 +304,9 @@ async def test_why_slow_gives_the_evidence_and_what_was_ruled_out() -> None:
     async with running(FakeService()) as (app, pilot):
         await pilot.press("w")
         said = await dialog(app, pilot, TextDialog)
-        assert "18,990 prompt tokens computed" in said
+        assert "3,957 prompt tok/s computed" in said
         assert "vCPU" in said
-        assert "Turn speculation off while two sessions decode." in said
+        assert "Measure nothing by what was asked" in said
 
 
 async def test_help_lists_the_keys_and_the_figures() -> None:
@@ -330,6 +330,44 @@ async def test_leaving_says_what_keeps_running_and_what_it_costs() -> None:
         await dialog(app, pilot, ConfirmDialog)
         await pilot.press("y")
         await until(pilot, lambda: app.return_code == 0)
+
+
+async def test_leaving_tells_of_processes_that_an_engine_left() -> None:
+    async with running(FakeService(make.orphaned())) as (app, pilot):
+        await pilot.press("q")
+        said = " ".join((await dialog(app, pilot, ConfirmDialog)).split())
+        assert "so do processes that an engine left behind" in said
+        assert "Stay and press K to end them" in said
+
+
+async def test_leaving_says_that_the_engine_failed() -> None:
+    async with running(FakeService(make.failed())) as (app, pilot):
+        await pilot.press("q")
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "The service keeps running; the engine has failed." in said
+
+
+async def test_parallel_requests_of_one_session_are_reached_with_the_cursor() -> None:
+    pair = tuple(make.slot(slot=seat, request_id=f"sub-agent-{seat}") for seat in range(3))
+    async with running(FakeService(make.snapshot(slots=pair, recent=()))) as (app, pilot):
+        status = app.screen.query_one("#status", Panel)
+        for seat in (1, 2):
+            await pilot.press("down")
+            await until(pilot, lambda seat=seat: f"sub-agent-{seat}" in status.plain)  # type: ignore[misc]
+
+
+async def test_rows_that_the_table_does_not_need_are_the_charts() -> None:
+    service = FakeService(make.idle())
+    async with running(service, size=(200, 50)) as (app, pilot):
+        chart, table = app.screen.query_one("#chart", Panel), app.screen.query_one("#slots", Panel)
+        await until(pilot, lambda: chart.size.height > 24)
+        assert "at 14:04:21" in table.plain
+        assert app.screen.query_one("#hints", Panel).region.bottom == 50
+        service.push(make.snapshot(slots=make.many_slots(32)))
+        await until(pilot, lambda: chart.size.height == 14)
+        assert table.size.height == 23
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: chart.size.height == 9)
 
 
 async def test_ctrl_c_asks_rather_than_kills() -> None:
@@ -432,9 +470,7 @@ async def test_the_cursor_tells_why_a_dash_is_a_dash() -> None:
     async with running(FakeService()) as (app, pilot):
         await pilot.press("down")
         status = app.screen.query_one("#status", Panel)
-        await until(
-            pilot, lambda: "–: not before its first token" in " ".join(status.plain.split())
-        )
+        await until(pilot, lambda: "TTFT –: no token yet" in " ".join(status.plain.split()))
 
 
 async def test_tab_tells_the_source_of_each_panel() -> None:
@@ -451,7 +487,7 @@ async def test_tab_tells_the_source_of_each_panel() -> None:
 
 
 async def test_more_rows_than_room_are_reached_with_the_cursor() -> None:
-    service = FakeService(make.snapshot(slots=make.many_slots(40), sessions=()))
+    service = FakeService(make.snapshot(slots=make.many_slots(40)))
     async with running(service) as (app, pilot):
         slots = app.screen.query_one("#slots", Panel)
         assert "… 27 more rows   held at gate 0" in slots.plain
@@ -465,13 +501,13 @@ async def test_more_rows_than_room_are_reached_with_the_cursor() -> None:
 
 
 async def test_the_cursor_stays_on_its_request() -> None:
-    service = FakeService(make.snapshot(slots=make.many_slots(6), sessions=(), recent=()))
+    service = FakeService(make.snapshot(slots=make.many_slots(6), recent=()))
     async with running(service) as (app, pilot):
         slots = app.screen.query_one("#slots", Panel)
         await pilot.press("down", "down")
         await pilot.pause()
         here = next(row for row in slots.plain.splitlines() if row.startswith("▸"))
-        service.push(make.snapshot(slots=make.many_slots(6)[1:], sessions=(), recent=()))
+        service.push(make.snapshot(slots=make.many_slots(6)[1:], recent=()))
         await until(pilot, lambda: str(make.many_slots(6)[0].session) not in slots.plain)
         there = next(row for row in slots.plain.splitlines() if row.startswith("▸"))
         assert there[:15] == here[:15]
@@ -513,7 +549,7 @@ async def test_a_modal_does_not_stop_the_figures_below_it() -> None:
         await pilot.press("X")
         await dialog(app, pilot, ConfirmDialog)
         service.push(make.idle())
-        await until(pilot, lambda: "idle: no request" in verdict(app))
+        await until(pilot, lambda: "the engine waits for its clients" in verdict(app))
 
 
 async def test_snapshots_that_wait_are_replaced_by_the_newest() -> None:

@@ -100,6 +100,18 @@ async def test_a_rotated_file_is_read_from_its_new_start() -> None:
         assert "the output was rotated" in visible(log)
 
 
+async def test_the_next_engines_output_is_shown_from_its_first_line() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        log = await opened(app, pilot)
+        service.log = "".join(f"next engine: line {number}\n" for number in range(900))
+        service.log_path = "/root/.a40/engines/next/output.log"
+        await until(pilot, lambda: "next engine: line 899" in visible(log))
+        shown = [line for line in log.held if line.startswith("next engine")]
+        assert shown == [f"next engine: line {number}" for number in range(900)]
+        assert "another engine start" in "\n".join(log.held)
+
+
 async def test_without_an_engine_it_says_so() -> None:
     service = FakeService()
     service.log, service.log_path = "", None

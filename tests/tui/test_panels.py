@@ -14,9 +14,9 @@ from textual.geometry import Size
 from a40console.model.control import Trouble
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import Snapshot
+from a40console.model.snapshot import Session, Snapshot, SourceStatus
 from a40console.tui.blank import blank_snapshot
-from a40console.tui.ink import Line, width_of
+from a40console.tui.ink import Line, Role, width_of
 from a40console.tui.keymap import resolve
 from a40console.tui.panels import (
     caches,
@@ -34,7 +34,7 @@ from a40console.tui.panels.resting import resting
 from a40console.tui.panels.slot_columns import layout
 from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.panels.speed import speed_chart, speed_heading
-from a40console.tui.panels.texts import explanation
+from a40console.tui.panels.texts import explanation, manual
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
@@ -142,15 +142,30 @@ def test_the_verdict_says_how_fast_for_how_many() -> None:
     assert lines[0].startswith(" ● SERVING")
     assert "509 tok/s" in lines[0]
     assert "2 decoding · 1 prefill · 1 queued · 0 held" in lines[0]
-    assert lines[1].startswith(" LIMIT       prefill of 18,990 tokens")
-    assert lines[1].endswith("ruled out: vCPU  KV  queue  clocks  gate")
-    assert "$0.31/1M now   $0.46/1M session   $3.42/1M since rent" in lines[2]
-    assert "$0.454/h with disk" in lines[2]
+    assert lines[1].startswith(" LIMIT       prefill of 5,507 tokens (7f3a)")
+    assert lines[1].endswith("ruled out: vCPU  KV  clocks  gate")
+    assert "$0.31/1M now   $0.454/h   $1.45 so far, since engine start" in lines[2]
+
+
+def test_no_figure_is_said_to_be_since_the_rent() -> None:
+    for state in STATES.values():
+        assert "rent" not in text(verdict(read(state()), Size(200, 3)))
+    assert "since rent" not in text(manual(resolve({}), 80))
+
+
+def test_a_rate_whose_source_fell_silent_is_no_present_speed() -> None:
+    silent = make.snapshot(throughput=make.throughput(509.0, age_s=42.0))
+    assert "– tok/s" in text(verdict(read(silent), Size(120, 3)))
 
 
 def test_the_verdict_of_a_start_is_its_phase_seconds_and_eta() -> None:
     first = text(verdict(read(make.starting()), Size(120, 3))).split("\n")[0]
     assert "STARTING  loading the weights  42 s   ≈ 35 s left" in first
+
+
+def test_what_the_engine_does_instead_of_serving_is_said_once() -> None:
+    lines = text(verdict(read(make.starting()), Size(120, 3))).split("\n")
+    assert lines[1] == " LIMIT       – known only while an engine serves"
 
 
 def test_a_start_without_eta_says_why() -> None:
@@ -165,6 +180,19 @@ def test_the_verdict_of_a_failure_is_its_cause_and_remedy() -> None:
     assert "✖ FAILED" in lines[0]
     assert "out of GPU memory while the KV cache was allocated  exit 1  14:05:56" in lines[0]
     assert "REMEDY      Lower max_model_len to 131072" in lines[1]
+
+
+@pytest.mark.parametrize("state", [make.failed, make.orphaned, make.hung])
+def test_a_remedy_for_something_else_is_none_for_the_engine(
+    state: Callable[[], Snapshot],
+) -> None:
+    other = replace(make.findings()[0], severity="error")
+    known, own = state(), state().findings
+    both = text(verdict(read(replace(known, findings=(other, *own))), Size(120, 3)))
+    assert f"REMEDY      {own[0].remedy}" in both
+    alone = text(verdict(read(replace(known, findings=(other,))), Size(120, 3)))
+    assert "REMEDY" not in alone
+    assert other.remedy not in alone
 
 
 def test_without_a_service_the_verdict_says_so_above_the_last_one() -> None:
@@ -197,9 +225,7 @@ def test_simulated_is_written_on_it() -> None:
 
 def test_a_decoding_row_has_its_figures() -> None:
     row = text(table(read(make.snapshot()), 120)).split("\n")[1]
-    assert re.search(
-        r"7f3a main +claude-code decode +31,204 +96 % +0 +1,204 +413 = +22\.7 × 18\.2", row
-    )
+    assert re.search(r"7f3a +claude-code decode +31,204 +96 % +– +1,204 +413 = +22\.7 × 18\.2", row)
 
 
 def test_figures_stand_under_their_titles() -> None:
@@ -212,9 +238,9 @@ def test_figures_stand_under_their_titles() -> None:
 
 def test_a_prefill_shows_its_progress_and_a_dash_for_each_speed() -> None:
     row = text(table(read(make.snapshot()), 120)).split("\n")[2]
-    assert "≈ ▓" in row
+    assert "▓" in row
     assert "71 %" in row
-    assert row.count("–") == 4  # reused, re-read, generated, first token
+    assert row.count("–") == 2  # re-read, first token
 
 
 def test_estimates_are_marked_one_by_one() -> None:
@@ -223,8 +249,27 @@ def test_estimates_are_marked_one_by_one() -> None:
 
 
 def test_a_session_whose_client_has_the_turn_is_a_row() -> None:
-    drawn = text(table(read(make.snapshot()), 120))
-    assert re.search(r"a91c main +claude-code client's turn: Bash running 3 m", drawn)
+    waiting = Session(
+        session="a91c",
+        client="claude-code",
+        phase="client",
+        tool="Bash",
+        phase_s=190.0,
+        turns=41,
+        requests=57,
+        context_tokens=31844,
+        window_tokens=262144,
+        prompt_tokens=900112,
+        reused_tokens=861004,
+        reread_tokens=16400,
+        generated_tokens=28110,
+        hit_ratio=0.957,
+        sustained_tokens_per_s=268.0,
+        cost_usd=0.61,
+        started_at=make.at(7200),
+    )
+    drawn = text(table(read(make.snapshot(sessions=(waiting,))), 120))
+    assert re.search(r"a91c +claude-code client's turn: Bash running 3 m", drawn)
 
 
 def test_what_did_not_come_through_the_gateway_is_called_direct() -> None:
@@ -240,8 +285,14 @@ def test_rows_keep_their_place_when_others_end() -> None:
     reading = replace(read(second), past=past)
     live = [row for row in slots.rows(reading) if slots.is_live(row)]
     assert [slots.key_of(row) for row in live] == [
-        f"{slot.session} {slot.agent}" for slot in make.many_slots(6)[2:]
-    ] + ["a91c main"]
+        slot.request_id for slot in make.many_slots(6)[2:]
+    ]
+
+
+def test_parallel_requests_of_one_session_are_rows_of_their_own() -> None:
+    pair = (make.slot(request_id="a"), make.slot(request_id="b", slot=1))
+    keys = [slots.key_of(row) for row in slots.rows(read(make.snapshot(slots=pair)))]
+    assert keys[:2] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +317,7 @@ def test_rows_without_a_count_are_named_beside_the_sum() -> None:
 
 
 def test_a_missing_list_of_slots_says_why() -> None:
-    snapshot = make.snapshot(slots=Missing("llama-server sleeps"), sessions=())
+    snapshot = make.snapshot(slots=Missing("llama-server sleeps"))
     reading = read(snapshot)
     assert "Σ – llama-server sleeps" in text(table(reading, 120))
     assert "3 running · 1 queued" in text(verdict(reading, Size(120, 3)))
@@ -274,22 +325,32 @@ def test_a_missing_list_of_slots_says_why() -> None:
 
 def test_the_row_note_names_the_reason_of_each_dash() -> None:
     note = row_notes(make.prefill_slot())
-    assert "reused, re-read, TTFT –: not before its first token" in note
-    assert "gen, tok/s, pass/s, tok/pass –: in prefill" in note
+    assert "TTFT –: no token yet" in note
+    assert "tok/s, pass/s, tok/pass –: in prefill" in note
 
 
-def test_the_speculation_panel_says_what_deeper_would_do_and_what_off_did() -> None:
-    drawn = text(speculation.speculation(read(make.snapshot()), Size(70, 3)))
-    assert "on n-gram 24, live  212 drafts in 60 s" in drawn
-    assert "18.2 tok/pass" in drawn
-    assert "last 51 %: go deeper" in drawn
-    assert "without, at this load: 118 tok/s" in drawn
+def test_the_speculation_panel_says_how_much_is_accepted_and_judges_nothing() -> None:
+    drawn = speculation.speculation(read(make.snapshot()), Size(70, 3))
+    assert "on n-gram 24, by restart  212 drafts in 60 s" in text(drawn)
+    assert "18.2 tok/pass" in text(drawn)
+    assert text(drawn).count("51 %") == 1
+    said = [span for entry in drawn for span in entry if "last position" in span.text]
+    assert [span.role for span in said] == [Role.MUTED]
+    assert "without, at this load: – never measured" in text(drawn)
 
 
-def test_live_off_says_what_it_was_started_with() -> None:
-    snapshot = make.snapshot(speculation=make.speculation(mode="off"))
+def test_speculation_that_is_off_says_how_it_is_turned_on() -> None:
+    off = Missing("speculation is off")
+    snapshot = make.snapshot(speculation=make.speculation(mode="off", started_with=off))
     drawn = text(speculation.speculation(read(snapshot), Size(70, 3)))
-    assert "off (live; started with 24)" in drawn
+    assert "off (by restart)" in drawn
+
+
+def test_only_an_engine_that_can_be_paused_has_a_line_for_it() -> None:
+    silent = Missing("only our plugin tells whether vLLM is paused")
+    vllm = make.snapshot(engine=make.engine(paused=silent))
+    assert "paused" in text(engine_facts(read(vllm), Size(120, 40)))
+    assert "paused" not in text(engine_facts(read(make.sparse()), Size(120, 40)))
 
 
 def test_an_outlier_is_marked() -> None:
@@ -318,25 +379,25 @@ def test_each_gpu_has_its_line() -> None:
 
 
 def test_the_finding_names_the_key_that_mends_it() -> None:
-    drawn = text(first_finding(read(make.snapshot()), Size(140, 1)))
-    assert "▲ spec-at-2  with 2 decoding, on was 8 % slower than off" in drawn
-    assert "[s] spec  [w] evidence" in drawn
+    drawn = text(first_finding(read(make.orphaned()), Size(140, 1)))
+    assert "✖ engine-orphaned  The engine is gone, but processes of it live on" in drawn
+    assert "[K] clean up  [w] evidence" in drawn
 
 
 def test_the_gravest_finding_comes_first() -> None:
     both = make.snapshot(findings=make.findings() + make.failed().findings)
     drawn = text(first_finding(read(both), Size(140, 1)))
-    assert "✖ start-out-of-memory" in drawn
+    assert "✖ engine-failed" in drawn
     assert "+1 more" in drawn
 
 
 def test_events_stand_on_the_time_axis_at_their_time() -> None:
     width = 100
     axis = text(speed_chart(read(make.snapshot()), Size(width, 8))).split("\n")[-1]
-    place = axis.index("▲spec on")
+    place = axis.index("▲adopted")
     seconds_ago = (width - place) / (width - 7) * 900
     assert seconds_ago == pytest.approx(655, abs=12)
-    assert "▲prefix lost" in axis
+    assert "▲command failed" in axis
 
 
 def test_no_speed_at_all_says_so() -> None:
@@ -352,9 +413,11 @@ def test_asked_and_in_force_are_listed_side_by_side() -> None:
 
 
 def test_a_source_that_failed_shows_its_reason() -> None:
-    drawn = text(engine_facts(read(make.snapshot()), Size(120, 40)))
-    assert re.search(r"▲ stale +host +12 s old", drawn)
-    assert "cpu.stat was not readable" in drawn
+    why = "cpu.stat was not readable"
+    lost = SourceStatus(name="cgroup", state="stale", age_s=12.0, reason=why)
+    drawn = text(engine_facts(read(make.snapshot(sources=(lost,))), Size(120, 40)))
+    assert re.search(r"▲ stale +cgroup +12 s old", drawn)
+    assert why in drawn
 
 
 def test_only_useful_keys_are_hinted() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Missing, number
@@ -15,7 +17,7 @@ def test_memory_is_bounded_over_a_long_watch() -> None:
     past = Past()
     for second in range(5000):
         slots = (make.slot(session=f"s{second}", request_id=f"r{second}"),)
-        past.observe(make.snapshot(at=make.at(5000 - second), slots=slots, sessions=()))
+        past.observe(make.snapshot(at=make.at(5000 - second), slots=slots))
     assert len(past.speed) <= 1000
     assert len(past.tracks) <= 130
     assert all(len(track.points) <= 120 for track in past.tracks.values())
@@ -55,11 +57,32 @@ def test_a_gap_stays_a_gap() -> None:
     assert past.speed[0].generation_tokens_per_s == lost
 
 
+@pytest.mark.parametrize(("interval_s", "age_s", "known"), [(1, 4, 1), (1, 6, 0), (3, 8, 1)])
+def test_a_rate_whose_source_fell_silent_is_a_gap(interval_s: int, age_s: int, known: int) -> None:
+    past = Past()
+    silent = make.snapshot(throughput=make.throughput(412.6, age_s=age_s))
+    past.observe(replace(silent, interval_s=float(interval_s)))
+    (point,) = past.speed
+    rates = (point.generation_tokens_per_s, point.prefill_tokens_per_s)
+    assert [isinstance(rate, Missing) for rate in rates] == [not known] * 2
+
+
+def test_requests_of_one_session_have_each_a_spark_of_their_own() -> None:
+    past = Past()
+    fast = make.slot(request_id="a", window_tokens_per_s=400.0)
+    slow = make.slot(request_id="b", window_tokens_per_s=20.0)
+    past.observe(make.snapshot(slots=(fast, slow)))
+    assert [[speed for _, speed in track.points] for track in past.tracks.values()] == [
+        [400.0],
+        [20.0],
+    ]
+
+
 def test_only_events_that_explain_speed_are_marked_and_each_once() -> None:
     past = Past()
     past.mark(make.events())
     past.mark(make.events())
-    assert [mark.label for mark in past.marks] == ["started", "spec on", "prefix lost"]
+    assert [mark.label for mark in past.marks] == ["serving", "adopted", "command failed"]
     past.mark([Event(9200, make.at(), "request.failed", "500", "error")])
     assert past.marks[-1].severity == "error"
 

@@ -70,11 +70,15 @@ def kv(cache: KvCache, width: int) -> Line:
         if not isinstance(cache.held_tokens, Missing)
         else f"{shown(cache.held_ratio, fmt.percent)} held"
     )
-    reusable = f"+ {shown(cache.reusable_tokens, fmt.short_count)} reusable"
+    reusable = (
+        ""
+        if isinstance(cache.reusable_tokens, Missing)
+        else f" + {shown(cache.reusable_tokens, fmt.short_count)} reusable"
+    )
     capacity = f"of {shown(cache.capacity_tokens, fmt.short_count)}"
     more = (
         line("")
         if isinstance(cache.fits_more, Missing)
         else line(Span(f"{shown(cache.fits_more, fmt.count)} more fit", Role.MUTED))
     )
-    return flow([line(f"{held} {reusable} {capacity}"), more], width)
+    return flow([line(f"{held}{reusable} {capacity}"), more], width)
