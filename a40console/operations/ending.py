@@ -20,8 +20,14 @@ DIAGNOSED_LINES = 400
 
 def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Explanation:
     """The cause of an end that nobody of us asked for, with its evidence and what to do."""
-    exit_ = process.exit() or UNSEEN_EXIT
-    run = status.run
+    exit_, run = process.exit(), status.run
+    if exit_ is None and process.keeper_alive():
+        return Explanation(
+            end=end_of(UNSEEN_EXIT, "it ended, and its keeper cannot write down how"),
+            evidence=f"no exit.json in {process.run_dir}",
+            remedy="The disk is probably full: free space, and the keeper writes it.",
+        )
+    exit_ = exit_ or UNSEEN_EXIT
     if run is None:
         return Explanation(end=end_of(exit_, exit_.cause), evidence="", remedy="")
     diagnosis = diagnose(

@@ -18,7 +18,7 @@ from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
 from a40console.operations.adoption import adopted_status
-from a40console.operations.ending import end_of, failed_start
+from a40console.operations.ending import end_of, failed_start, never_began
 from a40console.operations.roles import Recorder, Starter
 from a40console.operations.speculation import with_speculation
 from a40console.operations.status import EngineStatus, refuse_another
@@ -87,9 +87,9 @@ class EngineOperator:
         Raises:
             RefusedError: If an engine lives already, or something of one is left.
         """
-        self._refuse_if_living()
+        refuse_another(self.status, starting=self.busy)
         async with self._turn:
-            self._refuse_if_living()
+            refuse_another(self.status, starting=self.busy)
             await self._bring_up(profile, asked=True)
 
     async def stop(self) -> str:
@@ -186,6 +186,13 @@ class EngineOperator:
             await self._interruptible(self._see_ready(status, process))
         return True
 
+    def note_failure(self, error: ConsoleError) -> None:
+        """A start that could not even begin is told like one that failed."""
+        end = never_began(error.message)
+        self._publish(EngineStatus(state=EngineState.FAILED, end=end, remedy=error.remedy))
+        evidence = {"evidence": error.evidence, "remedy": error.remedy}
+        self._record("engine.failed", error.message, "error", evidence)
+
     async def close(self) -> None:
         """Let go of the engine without touching it."""
         for task in (self._starting, self._watching):
@@ -201,7 +208,7 @@ class EngineOperator:
         async with self._turn:
             before = self.status.run.profile if self.status.run and self._process else None
             if self.status.state is EngineState.ORPHANED:
-                self._refuse_if_living()
+                refuse_another(self.status, starting=self.busy)
             await self._starter.check(profile)
             if self._process is not None:
                 await self._take_down(self._process)
@@ -385,9 +392,6 @@ class EngineOperator:
         if self.status.profile is None:
             raise RefusedError("No engine was started", remedy="Start one: engine start PROFILE")
         return self.status.profile
-
-    def _refuse_if_living(self) -> None:
-        refuse_another(self.status, starting=self.busy)
 
     def _publish(self, status: EngineStatus) -> None:
         changed = status.state is not self.status.state

@@ -14,6 +14,9 @@ from a40console.operations.status import EngineStatus
 
 LOOK_PERIOD_S = 0.25
 EXIT_LOOKS = 60
+KEEPER_GONE = (
+    "the engine's keeper is gone: its output is no longer capped, and how it ends will not be known"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Watcher:
         """
         end: EngineEnd | None = None
         told: frozenset[ProcessId] = frozenset()
+        kept = True
         while (state := self._process.state()) is not ProcessState.ENDED:
             survivors = self._process.members() if state is ProcessState.ORPHANED else []
             left = frozenset(process.id for process in survivors)
@@ -82,6 +86,9 @@ class Watcher:
                 end = end or (await self._why(read_status)).end
                 yield _orphaned(read_status(), survivors, end, told=bool(told))
                 told = left
+            if kept and not self._process.keeper_alive():
+                kept = False
+                yield Ending(read_status(), "engine.keeper_gone", KEEPER_GONE, final=False)
             await asyncio.sleep(LOOK_PERIOD_S)
         why = await self._why(read_status)
         yield ended_by_itself(read_status(), why)

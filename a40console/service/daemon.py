@@ -64,6 +64,7 @@ class Daemon:
         self._settings = settings
         self._again = again
         self._started_s = time.monotonic()
+        self._supervisor = os.getppid()
         self._seq = 0
         self._baseline_run = ""
         self.stopping = asyncio.Event()
@@ -170,8 +171,7 @@ class Daemon:
             elif wanted is not None:
                 await self._operator.start_profile(wanted)
         except UsageError as error:
-            evidence = {"evidence": error.evidence, "remedy": error.remedy}
-            self._journal.record("engine.failed", error.message, "error", evidence)
+            self._operator.note_failure(error)
         except ConsoleError as error:
             log.warning("%s (%s) %s", error.message, error.evidence, error.remedy)
         except Exception:
@@ -214,6 +214,11 @@ class Daemon:
             log.exception("a change of the engine could not be followed")
 
     def _tick(self) -> None:
+        if self._supervisor and os.getppid() != self._supervisor:
+            self._supervisor = 0
+            text = "the service's supervisor is gone: nothing brings this worker back if it ends"
+            remedy = {"remedy": "restart the service: a40console stop, then any command"}
+            self._journal.record("service.unsupervised", text, "warn", remedy)
         self._journal.retry()
         self._host.sample()
         self._publish()

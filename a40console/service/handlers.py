@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from a40console.config import Settings
-from a40console.errors import RefusedError
+from a40console.errors import RefusedError, UsageError
 from a40console.operations.operator import EngineOperator
 from a40console.service.probe import probe_request
 from a40console.service.tasks import Handler
@@ -63,7 +63,7 @@ class Handlers:
         return EMBEDDED_PROFILE
 
     async def _start(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        name = arguments.get("profile") or self.default_profile()
+        name = _named(arguments) if "profile" in arguments else self.default_profile()
         await self._operator.start(name)
         return {"profile": name}
 
@@ -75,7 +75,7 @@ class Handlers:
         return self._serving()
 
     async def _switch(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        await self._operator.switch(arguments.get("profile") or self.default_profile())
+        await self._operator.switch(_named(arguments))
         return self._serving()
 
     async def _speculation(self, arguments: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +92,8 @@ class Handlers:
         return await probe_request(url, token, profile.public_name if profile else "none")
 
     async def _stop_service(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        report = "the engine keeps running"
+        living = self._operator.status.living
+        report = "the engine keeps running" if living else "no engine runs"
         if arguments.get("engine") == "yes":
             try:
                 report = await self._operator.stop()
@@ -105,3 +106,10 @@ class Handlers:
     def _serving(self) -> dict[str, str]:
         profile = self._operator.status.profile
         return {"profile": profile.name} if profile else {}
+
+
+def _named(arguments: Mapping[str, str]) -> str:
+    name = arguments.get("profile", "")
+    if not name.strip():
+        raise UsageError("No profile is named", remedy="See them with: a40console profiles list")
+    return name

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0)
 HEALTHY_AFTER_S = 60.0
 KILL_AFTER_S = 15.0
 """A worker that was told to end and has not by then is stuck."""

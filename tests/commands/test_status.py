@@ -18,7 +18,6 @@ from a40console.model.snapshot import Snapshot
 from tests import make_snapshot as make
 from tests.commands.console_process import Run, Service, on_terminal
 from tests.commands.service_stub import at_state
-from tests.commands.service_stub import at_state
 
 
 def words(line: str) -> str:
@@ -49,7 +48,7 @@ def test_text_is_the_verdict_and_the_slots_without_colours(console: Run, service
         "slot session client phase context reused gen tok/s pass/s × tok/pass TTFT age"
     )
     assert words(lines[5]) == (
-        "0 7f3a main claude-code decode 31,204 96 % 1,204 413 22.7 × 18.2 0.31 s 4 s"
+        "0 7f3a claude-code decode 31,204 96 % 1,204 413 22.7 × 18.2 0.31 s 4 s"
     )
     assert "\x1b" not in run.stdout
     assert not run.stderr
@@ -77,10 +76,12 @@ def test_a_failure_is_told_with_cause_and_remedy(console: Run, service: Service)
     service(state="failed")
     run = console("status")
     assert run.stdout.startswith("✖ FAILED   out of GPU memory while the KV cache was allocated   ")
-    (finding,) = at_state(EngineState.FAILED).findings
+    failed = at_state(EngineState.FAILED)
+    (finding,) = failed.findings
     assert f"✖ {finding.title}" in words(run.stdout)
     assert "Lower max_model_len to 131072" in words(run.stdout)
-    assert "slots  –  no engine runs" in run.stdout
+    assert isinstance(failed.slots, Missing)
+    assert f"slots  –  {failed.slots.reason}" in run.stdout
 
 
 def test_another_protocol_is_refused_with_the_way_out(console: Run, service: Service) -> None:

@@ -41,7 +41,7 @@ def test_speculation_on_off_and_at_a_depth() -> None:
     assert with_speculation(with_speculation(base, "on"), "off") == base
 
 
-@pytest.mark.parametrize("mode", ["", "maybe", "-1", "0", "1.5"])
+@pytest.mark.parametrize("mode", ["", "maybe", "-1", "0", "1.5", "1001", "9" * 40])
 def test_a_mode_that_means_nothing_is_a_usage_error(mode: str) -> None:
     with pytest.raises(UsageError):
         with_speculation(profile(Speculation(tokens=5)), mode)
