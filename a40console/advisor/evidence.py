@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from a40console.model.figures import Figure, Missing
 
 _NOT_FOLLOWED = Missing("not followed")
-_NOT_ASKED = Missing("not asked")
+NOT_ASKED = Missing("not asked")
 _NO_RESET = Missing("never seen")
 
 
@@ -41,7 +41,7 @@ class Evidence:
     steps_flat_s: Figure = _NOT_FOLLOWED
     """The same of engine steps or computed prompt tokens: they move during a long prefill too."""
 
-    health_status: int | Missing = _NOT_ASKED
+    health_status: int | Missing = NOT_ASKED
     """HTTP status of the engine's `/health`."""
 
     stall: StalledStart | None = None
@@ -53,6 +53,9 @@ class Evidence:
     survivors: tuple[Survivor, ...] = ()
     unkillable: bool = False
     """The survivors outlived KILL and the deadline after it."""
+
+    state_trouble: str = ""
+    """Why the service cannot write its state, in the system's words."""
 
     end_evidence: str = ""
     """The line of a failed engine's output that shows why it ended."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from a40console.advisor.evidence import Evidence
-from a40console.advisor.hang import hang_evidence, is_hung
+from a40console.advisor.evidence import NOT_ASKED, Evidence
+from a40console.advisor.hang import hang_evidence, is_hung, silent_s
 from a40console.advisor.readings import (
     KV_FULL_RATIO,
     THROTTLED_MS_PER_S,
@@ -80,12 +80,16 @@ def _engine_hung(snapshot: Snapshot, extra: Evidence) -> Finding | None:
     hung = is_hung(snapshot.engine, snapshot.requests, snapshot.slots, extra)
     unhealthy = isinstance(extra.health_status, int) and extra.health_status >= 500
     serving = snapshot.engine.state in (EngineState.SERVING, EngineState.HUNG)
-    if not hung and not (serving and unhealthy):
+    asked = isinstance(extra.health_status, Missing) and extra.health_status != NOT_ASKED
+    silent = silent_s(snapshot.engine, snapshot.sources) if asked else None
+    if not hung and silent is None and not (serving and unhealthy):
         return None
     flat_s = number(extra.generation_flat_s)
     title = "The engine says that it is not healthy"
     if hung and flat_s is not None:
         title = f"The engine hangs: no token for {duration(flat_s)}"
+    elif silent is not None:
+        title = f"The engine hangs: no answer for {duration(silent)}"
     gpus = Readings(LimitEvidence.of(snapshot)).fresh_gpus
     uses = [(gpu.index, number(gpu.utilization_ratio)) for gpu in gpus]
     shown = [f"GPU {index} at {percent(use)}" for index, use in uses if use is not None]
@@ -149,7 +153,22 @@ def _telemetry_broken(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         title="The engine is well, its telemetry is broken" if healthy else "Telemetry is broken",
         evidence=sentence([*map(_source_text, broken), "/health says 200" if healthy else ""]),
         since=snapshot.at,
-        remedy="Requests are served; figures of these sources are old until they answer again.",
+        remedy="Requests are served; figures of these sources are old until they answer again."
+        if healthy
+        else "Figures of these sources are old until they answer again; see the engine's log.",
+    )
+
+
+def _state_not_written(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    if not snapshot.service.read_only or snapshot.engine.kind == "foreign":
+        return None
+    return Finding(
+        code="state-not-written",
+        severity="error",
+        title="The service cannot write its state",
+        evidence=sentence([extra.state_trouble, f"home {snapshot.service.home}"]),
+        since=snapshot.at,
+        remedy="Free space or permission there: events are kept in memory until then.",
     )
 
 
@@ -252,6 +271,7 @@ RULES: tuple[Rule, ...] = (
     _engine_hung,
     _start_stalled,
     _telemetry_broken,
+    _state_not_written,
     _gpu_degraded,
     _vcpu_throttled,
     _kv_full,

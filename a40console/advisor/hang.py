@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from a40console.advisor.evidence import Evidence
 from a40console.advisor.readings import fresh
 from a40console.advisor.wording import duration, whole
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
-from a40console.model.snapshot import EngineInfo, Requests, Slot
+from a40console.model.snapshot import EngineInfo, Requests, Slot, SourceStatus
 
 HUNG_AFTER_S = 30.0
 HUNG_IN_PREFILL_AFTER_S = 300.0
 """Where nothing counts the progress of a prefill, a long prompt looks like a hang for longer."""
+
+MACHINE_SOURCES = frozenset({"host", "nvml"})
+"""Sources that the engine does not answer for."""
 
 
 def is_hung(
@@ -34,6 +39,20 @@ def is_hung(
         return min(generation_s, steps_s) >= HUNG_AFTER_S
     in_prefill = isinstance(slots, Missing) or any(slot.phase == "prefill" for slot in slots)
     return generation_s >= (HUNG_IN_PREFILL_AFTER_S if in_prefill else HUNG_AFTER_S)
+
+
+def silent_s(engine: EngineInfo, sources: Sequence[SourceStatus]) -> float | None:
+    """Seconds since a serving engine last answered anything; None while it answers.
+
+    A process that stands still answers no route, so its counters cannot tell that they do.
+    """
+    if engine.state not in (EngineState.SERVING, EngineState.HUNG):
+        return None
+    own = [source for source in sources if source.name not in MACHINE_SOURCES]
+    ages = [number(source.age_s) for source in own if source.state != "absent"]
+    known = [age for age in ages if age is not None]
+    answers = any(source.state == "ok" for source in own)
+    return None if answers or not known or min(known) < HUNG_AFTER_S else min(known)
 
 
 def hang_evidence(requests: Requests, extra: Evidence) -> list[str]:

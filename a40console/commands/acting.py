@@ -22,7 +22,7 @@ RESTART_GRACE_S = 10.0
 
 
 def timeout_option(meaning: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`--timeout S`. Without it there is no end but the command's own: a profile sets its start's."""
+    """`--timeout S`; without it only the command's own end counts, for a start its profile's."""
     return click.option(
         "--timeout",
         "timeout_s",

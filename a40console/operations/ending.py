@@ -80,5 +80,12 @@ def failed_start(
         name = status.profile.name if status.profile else "the engine"
         end, text = why.end, f"{name} did not start: {why.end.cause}"
         error = NotServingError(text, evidence=why.evidence, remedy=why.remedy)
-    failed = replace(status, state=EngineState.FAILED, phase=None, end=end, remedy=error.remedy)
+    failed = replace(
+        status,
+        state=EngineState.FAILED,
+        phase=None,
+        end=end,
+        end_evidence=error.evidence,
+        remedy=error.remedy,
+    )
     return error, failed

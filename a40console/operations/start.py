@@ -103,7 +103,6 @@ class EngineStarter:
             run=run,
             phase="starting",
             phase_since_s=self._clock(),
-            progress_at_s=self._clock(),
             pid=process.pid,
             session_id=process.identity.session_id,
             leader=process.identity.leader,
@@ -167,7 +166,6 @@ class EngineStarter:
                     phase="port",
                     phase_since_s=since_s,
                     phase_detail=text,
-                    progress_at_s=self._clock(),
                     eta=measured(holder.remaining_s, "the kernel does not tell"),
                     pid=None,
                 )
@@ -258,10 +256,9 @@ class _Progress:
 
     def _take_in(self) -> None:
         now_s = self._starter.now()
-        moved = False
         while lines := self._reader.read_lines():
             for line in lines:
-                moved = self._tracker.feed(line, now_s) or moved
+                self._tracker.feed(line, now_s)
         phase, phase_s = self._tracker.phase, self._tracker.phase_s(now_s)
         stall = self._tracker.stall(now_s)
         self.status = replace(
@@ -269,7 +266,6 @@ class _Progress:
             phase=phase,
             phase_since_s=now_s - phase_s,
             phase_detail=stall.cause if stall else self._tracker.progress,
-            progress_at_s=now_s if moved else self.status.progress_at_s,
             eta=self._starter.eta(self.run.profile.name, phase, phase_s),
             stall=stall,
         )

@@ -49,9 +49,6 @@ class EngineStatus:
     phase_detail: str = ""
     """The last sign of progress, in the engine's words."""
 
-    progress_at_s: float | None = None
-    """When the start last showed progress."""
-
     eta: Figure = NOTHING_STARTS
     """Seconds until it serves, while it starts."""
 
@@ -66,6 +63,9 @@ class EngineStatus:
     """Starts by us after it ended by itself, since it was last asked for."""
 
     end: EngineEnd | None = None
+    end_evidence: str = ""
+    """The line that shows the cause of the last end."""
+
     remedy: str = ""
     """What to do about a failure."""
 

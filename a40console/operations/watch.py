@@ -108,6 +108,7 @@ def ended_by_itself(before: EngineStatus, why: Explanation) -> Ending:
         state=EngineState.FAILED,
         phase=None,
         end=why.end,
+        end_evidence=why.evidence,
         remedy=why.remedy,
         survivors=(),
         left="",

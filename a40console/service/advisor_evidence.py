@@ -9,7 +9,9 @@ from a40console.operations.status import EngineStatus
 from a40console.telemetry.view import EngineView
 
 
-def evidence(status: EngineStatus, view: EngineView | None) -> Evidence:
+def evidence(
+    status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
+) -> Evidence:
     """The signals that no block of the snapshot holds."""
     quiet, stall = Missing("no engine answers"), status.stall
     starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
@@ -25,5 +27,7 @@ def evidence(status: EngineStatus, view: EngineView | None) -> Evidence:
         counters_reset_s=view.counters_reset_s if view else quiet,
         survivors=tuple(Survivor(p.pid, p.name) for p in status.survivors),
         unkillable=status.left == "unkillable",
+        state_trouble=state_trouble or "",
+        end_evidence=status.end_evidence,
         end_remedy=status.remedy,
     )

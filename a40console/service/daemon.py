@@ -256,7 +256,7 @@ class Daemon:
                 gpus=self._gpu.view(),
                 sources=(self._host.status(), self._gpu.status()),
                 profile=status.profile,
-                evidence=evidence(status, view),
+                evidence=evidence(status, view, state_trouble=self._journal.trouble),
             ),
             self._findings,
         )

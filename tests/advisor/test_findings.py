@@ -301,3 +301,29 @@ def test_advice_without_memory_dates_findings_now(scene: Scene) -> None:
     limit, [finding] = advise(scene(kv_cache={"held_ratio": 0.99}), Evidence())
     assert finding.since == "2026-11-29T14:07:31.120Z"
     assert limit.cause == "unknown"
+
+
+def test_an_engine_that_answers_nothing_hangs_though_its_counters_cannot_tell(
+    scene: Scene,
+) -> None:
+    def silent(age_s: float) -> Snapshot:
+        own = [
+            SourceStatus(name=name, state="failed", age_s=age_s, reason="timed out")
+            for name in ("llamacpp.metrics", "llamacpp.slots")
+        ]
+        host = SourceStatus(name="host", state="ok", age_s=0.1, reason=None)
+        return replace(scene(), sources=(*own, host))
+
+    quiet = Evidence(generation_flat_s=Missing("not read"), health_status=Missing("timed out"))
+    found = [f for f in findings(silent(41.0), quiet) if f.code == "engine-hung"]
+    assert len(found) == 1
+    assert "no answer for 41 s" in found[0].title
+    assert "engine-hung" not in codes(silent(12.0), quiet)
+
+
+def test_a_state_that_cannot_be_written_is_told_with_the_reason(scene: Scene) -> None:
+    snapshot = scene()
+    snapshot = replace(snapshot, service=replace(snapshot.service, read_only=True))
+    found = only(snapshot, Evidence(state_trouble="No space left on device"))
+    assert found.code == "state-not-written"
+    assert "No space left" in found.evidence
