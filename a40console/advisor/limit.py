@@ -65,7 +65,7 @@ def _not_serving(readings: Readings) -> _Cause | None:
         return _Cause("not-serving", "the engine is paused", ("engine reports: paused",))
     if engine.state is EngineState.ABSENT:
         return _Cause("not-serving", "no engine runs", ("state absent",))
-    text = f"the engine is {engine.state.value}"
+    text = engine.state.sentence
     if engine.state is EngineState.FAILED and not isinstance(engine.exit, Missing):
         return _Cause("not-serving", f"{text}: {engine.exit.cause}", (f"ended {engine.exit.at}",))
     if not isinstance(engine.phase, Missing) and engine.phase != "ready":

@@ -26,6 +26,20 @@ class EngineState(StrEnum):
     HUNG = "hung"
     ASLEEP = "asleep"
 
+    @property
+    def sentence(self) -> str:
+        """What the operator reads of an engine in this state."""
+        return _SENTENCES.get(self, f"the engine is {self.value}")
+
+
+_SENTENCES = {
+    EngineState.ABSENT: "no engine runs",
+    EngineState.FETCHING: "the engine's model is fetched",
+    EngineState.FAILED: "the engine has failed",
+    EngineState.ORPHANED: "the engine is gone, processes of it live on",
+    EngineState.HUNG: "the engine hangs",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

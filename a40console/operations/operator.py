@@ -190,6 +190,9 @@ class EngineOperator:
         """A start that could not even begin is told like one that failed."""
         end = never_began(error.message)
         self._publish(EngineStatus(state=EngineState.FAILED, end=end, remedy=error.remedy))
+        self._record_failure(error)
+
+    def _record_failure(self, error: ConsoleError) -> None:
         evidence = {"evidence": error.evidence, "remedy": error.remedy}
         self._record("engine.failed", error.message, "error", evidence)
 
@@ -304,8 +307,7 @@ class EngineOperator:
         explain = self._explain if ended else None
         error, failed = failed_start(process, self.status, error, explain)
         self._publish(failed)
-        evidence = {"evidence": error.evidence, "remedy": error.remedy}
-        self._record("engine.failed", error.message, "error", evidence)
+        self._record_failure(error)
         return error
 
     @contextmanager
@@ -314,8 +316,7 @@ class EngineOperator:
         try:
             yield
         except ConsoleError as error:
-            evidence = {"evidence": error.evidence, "remedy": error.remedy}
-            self._record("engine.failed", error.message, "error", evidence)
+            self._record_failure(error)
             raise
         except Exception as error:
             self._publish(replace(self.status, state=EngineState.FAILED, phase=None))

@@ -53,7 +53,7 @@ def prepare(
     """
     run_id = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(2)}-{profile.name}"
     folder = make_private(paths.engine_runs / run_id)
-    make_private(paths.runtime)
+    make_private(paths.runtime, link=False)
     on_socket = profile.listen == "socket"
     executable = _executable(profile)
     token = secrets.token_urlsafe(24)

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from a40console.engines.command import API_KEY_VARIABLES
 from a40console.engines.ports import socket_is_stale
 from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
@@ -18,7 +19,6 @@ RECORD_FILE = "run.json"
 TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
 SERVED_FILE = "served"
 KEPT_RUNS = 20
-API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from a40console.advisor.evidence import Evidence
 from a40console.advisor.limit import limit as limit_of
 from a40console.advisor.readings import LimitEvidence, fresh
 from a40console.gateway.meter import RequestCounts
+from a40console.model import blank
 from a40console.model.engine import EngineState
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.freshness import present
@@ -27,7 +28,6 @@ from a40console.model.snapshot import (
     SourceStatus,
     SpeculationInfo,
 )
-from a40console.service import absent
 from a40console.service.cost import Spending, cost
 from a40console.telemetry.view import EngineView
 
@@ -86,8 +86,8 @@ def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
 
 def _draft(parts: Parts) -> Snapshot:
     view, engine = parts.view, parts.engine
-    why = Missing(f"the engine is {engine.state.value}")
-    throughput = view.throughput if view else absent.throughput(why)
+    why = Missing(engine.state.sentence)
+    throughput = view.throughput if view else blank.throughput(why)
     return Snapshot(
         schema=SCHEMA_VERSION,
         protocol=PROTOCOL_VERSION,
@@ -102,13 +102,13 @@ def _draft(parts: Parts) -> Snapshot:
         recent=view.recent if view else (),
         sessions=SESSIONS_NOT_FOLLOWED,
         throughput=throughput,
-        requests=_requests(view.requests if view else absent.requests(why), parts.gateway),
-        latency=view.latency if view else absent.latency(why),
-        prefix_cache=view.prefix_cache if view else absent.prefix_cache(why),
+        requests=_requests(view.requests if view else blank.requests(why), parts.gateway),
+        latency=view.latency if view else blank.latency(why),
+        prefix_cache=view.prefix_cache if view else blank.prefix_cache(why),
         speculation=speculation_block(view.speculation, parts.profile)
         if view
-        else replace(absent.speculation(why), locked_reason=why.reason),
-        kv_cache=view.kv_cache if view else absent.kv_cache(why),
+        else replace(blank.speculation(why), locked_reason=why.reason),
+        kv_cache=view.kv_cache if view else blank.kv_cache(why),
         gpus=with_bandwidth(parts.gpus, view.read_bytes_per_s if view else why),
         host=parts.host,
         cost=cost(

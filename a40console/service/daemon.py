@@ -16,6 +16,7 @@ from a40console import __version__
 from a40console.advisor.advice import FindingClock
 from a40console.config import Settings
 from a40console.engines.capability import gpu_present
+from a40console.engines.command import default_threads
 from a40console.errors import ConsoleError, UsageError
 from a40console.gateway.app import build_gateway
 from a40console.gateway.meter import Meter
@@ -274,7 +275,7 @@ class Daemon:
 
     def _engine_threads(self) -> int:
         """Threads for llama.cpp: all but one vCPU, which the gateway and the clients need."""
-        return max(1, int(number(self._host.view().cpu_quota_vcpu) or 1) - 1)
+        return default_threads(number(self._host.view().cpu_quota_vcpu))
 
     def _engine_pids(self) -> list[int]:
         """The engine's processes, looked for every 2 s: that reads every process of the machine."""

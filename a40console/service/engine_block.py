@@ -21,7 +21,7 @@ def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> E
         id=run.id if run else NO_ENGINE,
         kind=_kind(status),
         state=status.state,
-        phase=status.phase or Missing(f"the engine is {status.state.value}"),
+        phase=status.phase or Missing(status.state.sentence),
         phase_s=_since(status.phase_since_s, now_s, NO_ENGINE),
         eta_s=_eta(status),
         profile=profile.name if profile else NO_ENGINE,

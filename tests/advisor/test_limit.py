@@ -54,7 +54,7 @@ def test_a_start_tells_its_phase_and_what_is_left(scene: Scene) -> None:
 def test_a_failed_engine_tells_its_cause_and_a_paused_one_that_it_is(scene: Scene) -> None:
     end = EngineEnd(code=1, signal=GONE, cause="out of GPU memory", at="t")
     found = read(scene(engine={"state": EngineState.FAILED, "exit": end}))
-    assert found.text == "the engine is failed: out of GPU memory"
+    assert found.text == "the engine has failed: out of GPU memory"
     assert read(scene(engine={"paused": True})).text == "the engine is paused"
     assert read(scene(engine={"state": EngineState.ABSENT})).text == "no engine runs"
 

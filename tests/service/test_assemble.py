@@ -8,6 +8,7 @@ from pathlib import Path
 
 from a40console.advisor.advice import FindingClock
 from a40console.engines.readiness import Stall
+from a40console.model import blank
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Missing, number
@@ -16,7 +17,6 @@ from a40console.model.snapshot import Difference, Snapshot
 from a40console.operations.record import RunRecord
 from a40console.operations.status import EngineStatus
 from a40console.profiles.loader import load_profiles
-from a40console.service import absent
 from a40console.service.advisor_evidence import evidence
 from a40console.service.assemble import Moment, Parts, assemble, speculation_block, with_bandwidth
 from a40console.service.engine_block import engine_block
@@ -105,7 +105,7 @@ def test_a_stopped_or_failed_engine_does_not_speculate() -> None:
 
 
 def test_the_engines_word_on_speculation_wins_over_the_profiles() -> None:
-    silent = absent.speculation(Missing("the engine does not tell"))
+    silent = blank.speculation(Missing("the engine does not tell"))
     assert speculation_block(silent, SPECULATING).mode == "on"
     off = speculation_block(replace(silent, mode="off"), SPECULATING)
     assert (off.mode, off.started_with) == ("off", 4)
@@ -138,7 +138,7 @@ async def test_a_hung_engine_is_limited_by_hanging() -> None:
     )
     assert hung.engine.state is EngineState.HUNG
     assert hung.engine.phase_s == 45.0
-    assert (hung.limit.cause, hung.limit.text) == ("not-serving", "the engine is hung")
+    assert (hung.limit.cause, hung.limit.text) == ("not-serving", "the engine hangs")
 
 
 async def test_requests_that_wait_at_the_gateway_are_counted() -> None:
