@@ -7,8 +7,7 @@ before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
 from a40console.engines.process import EngineProcess, ProcessState
@@ -277,8 +276,15 @@ class EngineOperator:
             await self._start_once(profile, fresh)
 
     async def _start_once(self, profile: Profile, fresh: EngineStatus) -> None:
-        with self._failure_recorded():
+        try:
             status, process = await self._starter.launch(profile, fresh, self._publish)
+        except ConsoleError as error:
+            self._record_failure(error)
+            raise
+        except Exception as error:  # a bug of ours must not leave it `starting` for ever
+            self._publish(replace(self.status, state=EngineState.FAILED, phase=None))
+            self._record("engine.failed", f"a bug of ours: {error!r}", "error")
+            raise
         await self._see_ready(status, process)
 
     async def _see_ready(self, status: EngineStatus, process: EngineProcess) -> None:
@@ -309,19 +315,6 @@ class EngineOperator:
         self._publish(failed)
         self._record_failure(error)
         return error
-
-    @contextmanager
-    def _failure_recorded(self) -> Iterator[None]:
-        """A start that fails is in the journal; one that meets a bug is no longer `starting`."""
-        try:
-            yield
-        except ConsoleError as error:
-            self._record_failure(error)
-            raise
-        except Exception as error:
-            self._publish(replace(self.status, state=EngineState.FAILED, phase=None))
-            self._record("engine.failed", f"a bug of ours: {error!r}", "error")
-            raise
 
     async def _take_down(self, process: EngineProcess) -> str:
         """Stop an engine; its status is `stopped` afterwards, or tells what is left."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -159,11 +159,22 @@ def rate_errors(record: Watch) -> list[float]:
     return errors
 
 
-def typical_error(record: Watch) -> float:
-    """The median of the differences: one slow answer of a busy machine is no error of ours."""
+def typical_error(record: Watch) -> float | None:
+    """The median of the differences; None where the machine was too busy to measure."""
     errors = rate_errors(record)
-    assert len(errors) >= 3, errors
-    return abs(median(errors))
+    return abs(median(errors)) if len(errors) >= 3 else None
+
+
+async def rates_agree(measure: Callable[[], Awaitable[Watch]], within: float) -> bool:
+    """Whether slots and counter agree in one of three measurements.
+
+    A busy machine answers late and so spoils a measurement; a wrong figure spoils all of them.
+    """
+    for _ in range(3):
+        error = typical_error(await measure())
+        if error is not None and error <= within:
+            return True
+    return False
 
 
 def window_end_s(snapshot: Snapshot) -> float:

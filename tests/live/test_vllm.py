@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.live.console import Console, console, session_members
-from tests.live.streams import WORDS, chat, four_streams, typical_error, vllm_counter, watch
+from tests.live.streams import WORDS, Watch, chat, four_streams, rates_agree, vllm_counter, watch
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -109,7 +109,7 @@ def rate_matches(live: Console) -> None:
     """Over 10 s the slots' rates add up to the engine's counter within 1 %."""
     path = live.engine_socket()
 
-    async def run() -> None:
+    async def measure() -> Watch:
         load = asyncio.gather(
             *(chat(live.gateway, WORDS.format(n), max_tokens=3500, model="smollm2") for n in "abc")
         )
@@ -117,9 +117,9 @@ def rate_matches(live: Console) -> None:
         record = await watch(live, 25, lambda: vllm_counter(path))
         load.cancel()
         await asyncio.gather(load, return_exceptions=True)
-        assert typical_error(record) <= 0.01
+        return record
 
-    asyncio.run(run())
+    assert asyncio.run(rates_agree(measure, within=0.01))
 
 
 def test_plugin_totals_equal_the_clients_usage(with_plugin: Console) -> None:

@@ -101,7 +101,7 @@ def test_a_stopped_or_failed_engine_does_not_speculate() -> None:
         assert isinstance(shown.mode, Missing)
         assert isinstance(shown.depth, Missing)
         assert shown.control == "none"
-        assert shown.locked_reason == f"the engine is {state.value}"
+        assert shown.locked_reason == state.sentence
 
 
 def test_the_engines_word_on_speculation_wins_over_the_profiles() -> None:
