@@ -21,7 +21,7 @@ class GatewaySettings:
     host: str = "127.0.0.1"
     """Any other than loopback makes a token mandatory."""
 
-    port: int = 8080
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """0 takes a free port at each start."""
 
     token_required: bool = False

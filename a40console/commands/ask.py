@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
+from math import isnan
 
 import click
 import httpx
@@ -56,6 +57,8 @@ def command(
 
     Starts the service, and the default engine, if none runs.
     """
+    if temperature is not None and isnan(temperature):
+        raise UsageError("The temperature is not a number")
     options = {"max_tokens": max_tokens, "temperature": temperature}
     question = _read_question(text)
     invocation.settings()  # a broken settings file is told before anything starts

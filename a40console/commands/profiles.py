@@ -126,6 +126,8 @@ def _check_all(paths: Paths) -> tuple[list[str], list[str]]:
 
 
 def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[str]]:
+    if not file.is_file():
+        return [f"{file}: not a regular file"], []
     try:
         profile = parse_profile(file.read_text(encoding="utf-8"), file.stem)
     except (OSError, ValueError) as error:

@@ -39,8 +39,11 @@ class BodyLimits:
     wait_s: float = 30.0
     """How long a body waits for room, unread, before the client is told to come back."""
 
-    idle_s: float = 60.0
+    idle_s: float = 10.0
     """How long a client may send nothing while its body is being read."""
+
+    slowest_bytes_per_s: float = 16 * 1024
+    """Beyond `idle_s`, a body that comes more slowly is given up: others need its room."""
 
     def __post_init__(self) -> None:
         if self.request_bytes > self.held_bytes:
@@ -240,9 +243,16 @@ async def read_body(
     scanner = MemberScanner()
     try:
         await body.reserve(declared or 0, limits.wait_s)
-        more = True
+        clock = asyncio.get_running_loop().time
+        waited_s, more = 0.0, True
         while more:
-            piece, more = await _next_piece(receive, limits.idle_s)
+            # Every byte buys time: one now and then does not hold the room for ever.
+            allowed_s = limits.idle_s + body.length / limits.slowest_bytes_per_s
+            asked_s = clock()
+            piece, more = await _next_piece(
+                receive, min(limits.idle_s, max(0.0, allowed_s - waited_s))
+            )
+            waited_s += clock() - asked_s
             if body.length + len(piece) > limits.request_bytes:
                 raise _too_large(limits)
             if body.length + len(piece) > body.reserved:
@@ -262,7 +272,7 @@ async def _next_piece(receive: Receive, idle_s: float) -> tuple[bytes, bool]:
             message = await receive()
     except TimeoutError as error:
         raise Refusal(
-            408, f"The request's body stopped coming: nothing for {idle_s:g} s."
+            408, f"The request's body comes too slowly: nothing for {idle_s:.3g} s."
         ) from error
     if message["type"] == "http.disconnect":
         raise ClientLeftError

@@ -120,7 +120,7 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
 
 
 async def _unknown(request: Request) -> Response:
-    raise UsageError(f"The control API has no {request.method} {request.url.path}")
+    raise UsageError(f"The control API has no {request.method} {request.scope['path']}")
 
 
 async def _arguments(request: Request) -> dict[str, str]:
@@ -129,7 +129,7 @@ async def _arguments(request: Request) -> dict[str, str]:
         return {}
     try:
         data = await request.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError("The command's body is not JSON", evidence=str(error)) from error
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise UsageError("A command's arguments are a JSON object of texts")

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 _CONNECT_TIMEOUT_S = 3.0
 _READ_TIMEOUT_S = 30.0
+_HELLO_TIMEOUT_S = 5.0
+"""A service that does not even say who it is stands still."""
 
 
 class ServiceClient:
@@ -71,7 +73,8 @@ class ServiceClient:
             NoServiceError: If nobody listens on the socket.
             RefusedError: If the service speaks another protocol than we do.
         """
-        hello = await self._get(Hello, "/v1/hello")
+        data = await self._request("GET", "/v1/hello", timeout=_HELLO_TIMEOUT_S)
+        hello = _decoded(Hello, data)
         if hello.protocol != PROTOCOL_VERSION:
             raise RefusedError(
                 f"The running service is version {hello.version} and speaks another protocol",

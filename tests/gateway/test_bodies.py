@@ -190,3 +190,19 @@ async def test_a_dribbled_body_is_joined() -> None:
 def test_a_body_must_fit_into_the_budget() -> None:
     with pytest.raises(ValueError, match="fit"):
         BodyLimits(request_bytes=2, held_bytes=1)
+
+
+async def test_a_byte_now_and_then_does_not_hold_the_room() -> None:
+    limits = BodyLimits(
+        request_bytes=1000, held_bytes=1000, wait_s=1, idle_s=0.1, slowest_bytes_per_s=1000
+    )
+    budget = HeldBudget(limits.held_bytes)
+
+    async def drip() -> Message:
+        await asyncio.sleep(0.03)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    with pytest.raises(Refusal) as refusal:
+        await asyncio.wait_for(read_body(drip, 1000, budget, limits), 5)
+    assert refusal.value.status == 408
+    assert budget.held_bytes == 0
