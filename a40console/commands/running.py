@@ -36,6 +36,16 @@ async def connect(paths: Paths) -> ServiceClient:
     client = ServiceClient(paths.control_socket)
     try:
         await client.hello()
+    except NoServiceError as error:
+        await client.close()
+        if paths.control_socket.exists() or not is_locked(paths):
+            raise
+        raise NoServiceError(
+            f"A service runs (process {lock_holder(paths)}), but its control socket is gone",
+            evidence=f"{paths.control_socket} was removed",
+            remedy="Restart it: a40console stop, then this command again. "
+            "The engine keeps running.",
+        ) from error
     except BaseException:
         await client.close()
         raise

@@ -53,7 +53,9 @@ def test_an_unknown_profile_in_the_settings_is_in_the_journal(console: FaultCons
     event = console.events()[-1]
     assert "there is no profile 'fakw'" in event["text"]
     assert "Nearest: fake" in event["data"]["remedy"]
-    assert console.status()["engine"]["state"] == "absent"
+    engine = console.status()["engine"]
+    assert engine["state"] == "failed"
+    assert "there is no profile 'fakw'" in engine["exit"]["cause"]
     console.succeed("engine", "start", "fake")
 
 
