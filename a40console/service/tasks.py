@@ -102,7 +102,8 @@ class CommandTasks:
                     remedy="The trace is in service.log.",
                 ),
             )
-        if ended.trouble is not None:
+        # A refusal is an answer to whoever asked; only what was tried and failed is news.
+        if ended.trouble is not None and ended.state == "failed":
             self._journal.record(
                 "command.failed",
                 f"{ended.command}: {ended.trouble.message}",

@@ -101,6 +101,7 @@ class Joiner:
                 rough=pair.rough,
                 engine_passes=partial(decode_passes_per_s, evidence.counters),
                 window_s=timeline.span_s(),
+                speculating=evidence.speculating,
             )
             for pair, share in zip(pairs, shares, strict=True)
         ]

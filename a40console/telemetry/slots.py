@@ -120,6 +120,7 @@ def speed(
     rough: bool,
     engine_passes: Callable[[float], Figure],
     window_s: float,
+    speculating: bool | None = None,
 ) -> Speed:
     """The speeds of one request; its pass/s times its tok/pass is its tok/s.
 
@@ -130,6 +131,7 @@ def speed(
         engine_passes: The engine's passes a second over the last so many seconds, taken for the
             time that it decoded where its own passes are not counted.
         window_s: How much of the window the readings cover.
+        speculating: Whether the engine drafts; where it does not, a pass emits one token.
     """
     # A request that no reading has yet had emitted nothing by the last one: a count, not a guess.
     window: Figure = 0.0 if window_s > 0 else Missing("one reading so far")
@@ -142,7 +144,10 @@ def speed(
             tokens_per_s=why, window_tokens_per_s=window, passes_per_s=why, tokens_per_pass=why
         )
     tokens = _mark(rate, rough=rough)
-    passes = _passes(share, engine_passes, rough=rough)
+    if speculating is False and share.decode_passes is None:
+        passes: Figure = Estimated(rate)
+    else:
+        passes = _passes(share, engine_passes, rough=rough)
     return Speed(
         tokens_per_s=tokens,
         window_tokens_per_s=window,

@@ -24,15 +24,16 @@ Handler = Callable[["ConsoleApp", Command], Awaitable[None]]
 
 async def perform(app: ConsoleApp, command: Command) -> None:
     """Do one command; every failure ends as a toast with its evidence and its remedy."""
-    reason = why_not(command, app.reading)
-    if reason is not None:
-        app.say(command.title, f"Not now: {reason}.", "warning")
-        return
-    handler = HANDLERS.get(command.id, ask_service)
     try:
-        await handler(app, command)
+        reason = why_not(command, app.reading)
+        if reason is not None:
+            app.say(command.title, f"Not now: {reason}.", "warning")
+            return
+        await HANDLERS.get(command.id, ask_service)(app, command)
     except ConsoleError as error:
         tell_trouble(app, command, error.trouble)
+    finally:
+        app.asking = False
 
 
 def tell_trouble(app: ConsoleApp, command: Command, trouble: Trouble) -> None:
@@ -51,6 +52,7 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         arguments[command.argument] = chosen
     if command.confirm and not await dialogs.confirm(app, command, _consequences(app, arguments)):
         return
+    app.asking = False
     named = " ".join(arguments.values())
     app.say(command.title, f"Under way{': ' + named if named else ''}.")
     result = await _finished(app, command, arguments)

@@ -107,6 +107,9 @@ class ConsoleApp(App[None]):
         self._link = Link("connecting")
         self.past = Past()
         self._seen_event: int | None = None
+        self.asking = False
+        """Whether a command has yet to ask the operator what it must."""
+
         self._complaints = self._dress(
             settings.console.theme, (theming.shipped(), *theme_folders)
         ) + list(self.keys.problems)
@@ -229,6 +232,9 @@ class ConsoleApp(App[None]):
         if noun == "view":
             self.switch_mode(verb)
             return
+        if self.asking or len(self.screen_stack) > 1:
+            return  # one question at a time: a key pressed twice must not stack dialogs
+        self.asking = True
         self.run_worker(perform(self, BY_ID[command_id]), group="commands", exit_on_error=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -33,3 +33,25 @@ def bystander() -> Iterator[int]:
         yield neighbour.pid
         assert alive(neighbour.pid), "a process that is not ours was ended"
         neighbour.kill()
+
+
+@pytest.fixture(scope="module")
+def idle() -> Iterator[FaultConsole]:
+    """A service without an engine, shared by the tests that leave it so."""
+    with fault_console() as made:
+        made.serve("--no-engine")
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The shared service is handed on without an engine."""
+    yield
+    if "idle" in request.fixturenames:
+        console: FaultConsole = request.getfixturevalue("idle")
+        console.control()
+        state = console.status()["engine"]["state"]
+        if state == "orphaned":
+            console.succeed("engine", "clean")
+        elif state in ("starting", "serving"):
+            console.succeed("engine", "stop")

@@ -188,8 +188,8 @@ class FaultConsole(Console):
     def close(self) -> None:
         try:
             super().close()
-        finally:
             self._check_logs()
+        finally:
             for path in (self.wishes, self.executable, self.output):
                 path.unlink(missing_ok=True)
 

@@ -578,3 +578,15 @@ async def test_a_resize_changes_the_layout_at_once() -> None:
         await until(pilot, lambda: "15 min, peak" in compact.plain)
         await pilot.resize_terminal(200, 50)
         await until(pilot, lambda: "counted by" in screen_text(app))
+
+
+async def test_a_key_pressed_twice_opens_one_dialog() -> None:
+    async with running(FakeService()) as (app, pilot):
+        for key in ("e", "e", "m", "s"):
+            app.simulate_key(key)
+        await dialog(app, pilot, EnvironmentDialog)
+        assert len(app.screen_stack) == 2
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await pilot.press("question_mark")
+        await dialog(app, pilot, TextDialog)
