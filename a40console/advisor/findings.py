@@ -143,7 +143,11 @@ def _start_stalled(snapshot: Snapshot, extra: Evidence) -> Finding | None:
 def _telemetry_broken(snapshot: Snapshot, extra: Evidence) -> Finding | None:
     if snapshot.engine.state not in (EngineState.SERVING, EngineState.HUNG):
         return None
-    broken = [source for source in snapshot.sources if source.name != GPU_SOURCE and _lost(source)]
+    # Health has a finding of its own: the engine may answer it with 503 and be read all the same.
+    others = (
+        s for s in snapshot.sources if s.name != GPU_SOURCE and not s.name.endswith(".health")
+    )
+    broken = [source for source in others if _lost(source)]
     if not broken:
         return None
     healthy = extra.health_status == 200

@@ -157,7 +157,9 @@ class Cgroups:
             return None
         same_level = self._cpuacct.mount / group.relative_to(self._cpu.mount)
         usage = _read_int(same_level / "cpuacct.usage")
-        return usage if usage is not None else _read_int(self._cpuacct.own / "cpuacct.usage")
+        if usage is not None or _is_machine(self._cpuacct.own, 1):
+            return usage
+        return _read_int(self._cpuacct.own / "cpuacct.usage")
 
     def _limit(self, group: Path) -> int | None:
         if self._memory and self._memory.version == 2:
