@@ -89,3 +89,15 @@ def failed_start(
         remedy=error.remedy,
     )
     return error, failed
+
+
+def refused_start(status: EngineStatus, error: ConsoleError) -> EngineStatus:
+    """The status that a start leaves which had no process yet."""
+    return replace(
+        status,
+        state=EngineState.FAILED,
+        phase=None,
+        end=never_began(error.message),
+        end_evidence=error.evidence,
+        remedy=error.remedy or "Mend that, then start it again.",
+    )

@@ -17,7 +17,7 @@ from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
 from a40console.operations.adoption import adopted_status
-from a40console.operations.ending import end_of, failed_start, never_began
+from a40console.operations.ending import end_of, failed_start, refused_start
 from a40console.operations.roles import Recorder, Starter
 from a40console.operations.speculation import with_speculation
 from a40console.operations.status import EngineStatus, refuse_another
@@ -187,8 +187,7 @@ class EngineOperator:
 
     def note_failure(self, error: ConsoleError) -> None:
         """A start that could not even begin is told like one that failed."""
-        end = never_began(error.message)
-        self._publish(EngineStatus(state=EngineState.FAILED, end=end, remedy=error.remedy))
+        self._publish(refused_start(EngineStatus(), error))
         self._record_failure(error)
 
     def _record_failure(self, error: ConsoleError) -> None:

@@ -20,7 +20,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import Figure, Missing, measured
 from a40console.model.profile import Profile
 from a40console.operations import record
-from a40console.operations.ending import never_began
+from a40console.operations.ending import refused_start
 from a40console.operations.memory import GpuMemory
 from a40console.operations.past_starts import PastStarts
 from a40console.operations.port import PortWait, refuse_taken_port
@@ -63,10 +63,7 @@ class EngineStarter:
         try:
             return await self._launch(profile, status, publish)
         except ConsoleError as error:
-            end = never_began(error.message)
-            publish(
-                replace(status, state=EngineState.FAILED, phase=None, end=end, remedy=error.remedy)
-            )
+            publish(refused_start(status, error))
             raise
 
     async def check(self, profile: Profile) -> None:
