@@ -102,12 +102,13 @@ class CommandTasks:
                     remedy="The trace is in service.log.",
                 ),
             )
-        # A refusal is an answer to whoever asked; only what was tried and failed is news.
-        if ended.trouble is not None and ended.state == "failed":
+        if ended.trouble is not None:
+            # A refusal is an answer to whoever asked; what was tried and failed is news.
+            refused = ended.state == "refused"
             self._journal.record(
-                "command.failed",
+                "command.refused" if refused else "command.failed",
                 f"{ended.command}: {ended.trouble.message}",
-                "warn",
+                "info" if refused else "warn",
                 {"evidence": ended.trouble.evidence, "remedy": ended.trouble.remedy},
             )
         events = self._journal.since(self._first_event[started.id], 100)
