@@ -310,6 +310,13 @@ def test_the_sum_is_checked_against_the_counter(counter: float, said: str) -> No
     assert said in text(table(read(snapshot), 120))
 
 
+def test_tokens_of_a_request_that_just_ended_are_no_mismatch() -> None:
+    lately = make.snapshot(
+        throughput=make.throughput(600.0), recent=(make.recent(ended_at=make.at(2)),)
+    )
+    assert "+ ≈91.0 just ended" in text(table(read(lately), 120))
+
+
 def test_rows_without_a_count_are_named_beside_the_sum() -> None:
     blind = make.slot(window_tokens_per_s=Missing("no plugin"))
     snapshot = make.snapshot(slots=(*make.four_slots(), blind))

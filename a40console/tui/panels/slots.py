@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
@@ -255,6 +256,15 @@ def _against_counter(added: float, snapshot: Snapshot) -> Line:
     gap = counter - added
     if abs(gap) <= max(1.0, 0.01 * counter):
         return line(Span(" ✓ counter", Role.GOOD))
+    if gap > 0 and _ended_in_window(snapshot):
+        return line(Span(f" + ≈{fmt.rate(gap)} just ended", Role.MUTED))
     word = "not in a row" if gap > 0 else "too many"
     text = f" ≠ counter {fmt.rate(counter)}: {fmt.rate(abs(gap))} {word}"
     return line(Span(text, Role.WARN))
+
+
+def _ended_in_window(snapshot: Snapshot) -> bool:
+    """Whether a request ended so lately that the counter's window still holds its tokens."""
+    now = datetime.fromisoformat(snapshot.at)
+    window = timedelta(seconds=snapshot.throughput.window_s + snapshot.interval_s)
+    return any(now - datetime.fromisoformat(row.ended_at) <= window for row in snapshot.recent)
