@@ -97,7 +97,11 @@ def main(orders: str, log_file: str) -> int:
 
     def spawn(first: bool) -> subprocess.Popen[bytes]:
         words = command_line("worker", orders, *([] if first else ["--again"]))
-        return subprocess.Popen(words, pass_fds=fds, stdin=subprocess.DEVNULL)
+        # In a session of its own: kernels that share the CPU out by session (autogroup) starve a
+        # worker for seconds that shares one with busy clients, beside an engine with its own.
+        return subprocess.Popen(
+            words, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True
+        )
 
     def note(text: str) -> None:
         # Opened each time: the worker rotates the file. A full disk costs the line, not us.

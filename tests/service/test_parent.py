@@ -11,12 +11,14 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from a40console.config import GatewaySettings, Settings
 from a40console.errors import RefusedError
 from a40console.service import parent
 from a40console.service.supervisor import Supervisor
+from tests.live.console import console
 
 
 def script(text: str) -> subprocess.Popen[bytes]:
@@ -118,3 +120,16 @@ def test_a_port_that_is_taken_is_refused_with_what_to_do() -> None:
             parent._bind_gateway(Settings(gateway=GatewaySettings(port=port)))
     assert f"127.0.0.1:{port}" in refused.value.message
     assert "--port" in refused.value.remedy
+
+
+def test_the_worker_has_a_session_of_its_own_and_an_interrupt_still_ends_all() -> None:
+    """Busy clients in the service's session must not starve the gateway, nor a terminal end it."""
+    with console() as made:
+        made.configure("[gateway]\nport = 0\n")
+        made.serve()
+        assert made.service is not None
+        worker = made.status()["service"]["pid"]
+        assert os.getsid(worker) == worker != made.service.pid
+        made.service.send_signal(signal.SIGINT)  # as Ctrl-C does: to the foreground alone
+        assert made.service.wait(20) == 0
+        assert not psutil.pid_exists(worker)
