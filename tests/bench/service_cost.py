@@ -13,18 +13,13 @@ same window. It draws while it reads; what our console draws is `tui_cost`'s to 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
-import pty
 import shutil
 import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +29,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.bench.on_terminal import OnTerminal, on_terminal
 from tests.live.console import Console, console, processes_of
 
 WARM_UP_S = 20.0
@@ -131,7 +127,7 @@ class SnapshotReader:
 
 
 @contextmanager
-def peer(port: int, interval_s: float) -> Iterator[psutil.Process | None]:
+def peer(port: int, interval_s: float) -> Iterator[OnTerminal | None]:
     """`vllmstat` on a terminal of 120×40, watching the engine's port; None where it is not had."""
     folder = Path(tempfile.mkdtemp(prefix="a40peer-"))
     try:
@@ -140,8 +136,8 @@ def peer(port: int, interval_s: float) -> Iterator[psutil.Process | None]:
             yield None
             return
         command = [program, "--url", f"http://127.0.0.1:{port}", "--interval", str(interval_s)]
-        with _on_terminal(command) as process:
-            yield process
+        with on_terminal(command) as shown:
+            yield shown
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -158,33 +154,6 @@ def _install(folder: Path) -> str | None:
             print(f"{PEER} could not be installed, so nothing is compared: {last}")
             return None
     return str(folder / "bin" / PEER)
-
-
-@contextmanager
-def _on_terminal(command: list[str]) -> Iterator[psutil.Process]:
-    """A program on a pseudo-terminal whose output is read and dropped."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    program = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
-    )
-    os.close(theirs)
-
-    def drain() -> None:
-        with suppress(OSError):
-            while os.read(ours, 65536):
-                pass
-
-    reader = threading.Thread(target=drain, daemon=True)
-    reader.start()
-    try:
-        yield psutil.Process(program.pid)
-    finally:
-        program.terminate()
-        program.wait(10)
-        reader.join(10)
-        os.close(ours)
 
 
 @contextmanager
@@ -302,7 +271,8 @@ def main() -> int:
             windows = _windows(made, None, chosen.seconds, chosen.windows)
         else:
             with peer(port, chosen.interval) as rival:
-                windows = _windows(made, rival, chosen.seconds, chosen.windows)
+                other = None if rival is None else rival.process
+                windows = _windows(made, other, chosen.seconds, chosen.windows)
     if chosen.json:
         print(json.dumps([asdict(window) for window in windows], indent=1))
     return 1 if report(median_of(windows)) else 0
