@@ -53,12 +53,21 @@ _COMMANDS = {
     "stop": "Stop the service, and with --engine the engine too.",
     "status": "What runs, how fast, what limits it, what it costs.",
     "watch": "Status again and again, as it changes.",
+    "why": "Why it is as fast as it is: causes, what is ruled out and how.",
     "wait": "Wait until the engine is ready, idle or stopped.",
     "ask": "Ask the model; starts service and engine if need be.",
+    "events": "What happened: the journal, filtered or followed.",
+    "note": "Record one line among the events.",
+    "history": "How fast it was, point by point, up to 24 hours back.",
+    "digest": "What happened since you last read the events.",
+    "cost": "What it costs, hour by hour.",
     "env": "The client's environment, ready to paste.",
     "profiles": "List, show and check engine profiles.",
-    "engine": "Start, stop and steer the engine.",
+    "models": "List, fetch and delete the models of the profiles.",
+    "engine": "Install, start, stop and steer the engine.",
+    "doctor": "What this machine lacks, and the line that mends it.",
     "attach": "Watch an engine that is not ours.",
+    "demo": "The console on a SIMULATED A40, two sessions at work.",
 }
 
 
@@ -93,10 +102,18 @@ class LazyGroup(click.Group):
     help="Colours of the console and of status (SSH and tmux often hide what a terminal can do).",
 )
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+@click.option(
+    "--ascii/--unicode", "in_ascii", default=None, help="Characters to draw with, if not as found."
+)
+@click.option("--plain", is_flag=True, help="Sentences, line by line: screen readers and pipes.")
 @click.pass_context
-def console(ctx: click.Context, *, color: ColorMode, no_mouse: bool) -> int | None:
+def console(
+    ctx: click.Context, *, color: ColorMode, no_mouse: bool, in_ascii: bool | None, plain: bool
+) -> int | None:
     """Runs, watches and steers an LLM engine. Without a command: the console on this terminal."""
-    ctx.obj = Invocation(paths=_paths(), color=color, mouse=not no_mouse)
+    ctx.obj = Invocation(
+        paths=_paths(), color=color, mouse=not no_mouse, ascii=in_ascii, plain=plain
+    )
     if ctx.invoked_subcommand is not None:
         return None
     from a40console.commands.console import open_console
@@ -113,6 +130,7 @@ def _paths() -> Paths:
 
 def main() -> int:
     """Run the command that the arguments name; the exit code."""
+    os.umask(0o077)  # whatever is written here is this user's alone
     _open_missing_streams()
     code: int = Exit.DONE
     try:

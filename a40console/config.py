@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
 
 _CLOSED = ConfigDict(extra="forbid")
+
+
+def instant(value: object) -> object:
+    """A TOML date and time, or its text, as ISO 8601 in UTC; anything else as it is.
+
+    Raises:
+        ValueError: If it is no date and time, or names no time zone.
+    """
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(moment, datetime):
+        return value
+    if moment.tzinfo is None:
+        raise ValueError("has no time zone: write it as 2026-11-29T10:00:00Z")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +54,44 @@ class ServiceSettings:
     restart_engine: bool = True
     """Start an engine again that ended by itself."""
 
+    gpu_wait_s: Annotated[float, Field(ge=0, le=600)] = 30.0
+    """Seconds that a start waits for the GPU's memory to be freed before it is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
     """How the console looks."""
 
     theme: str = "midnight"
+    """A theme of ours, or a file in the config folder's `themes`."""
+
+    glyphs: Literal["auto", "unicode", "ascii"] = "auto"
+    """Characters that are drawn with; `auto` asks tmux, the locale and the terminal's name."""
+
+    alarms: Literal["bell", "osc9", "both", "off"] = "bell"
+    """How the console calls for errors: the bell, a notification of the terminal, or both."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSettings:
+    """Where `engine install` finds what the package index has not."""
+
+    torch_cpu_index: str = "https://download.pytorch.org/whl/cpu"
+    """PyTorch's builds for the CPU: an index, or a folder of wheels."""
+
+
+@dataclass(frozen=True, slots=True)
+class RentSettings:
+    """What the machine is rented for: then cost is counted from the rent's begin, idle or not."""
+
+    since: Annotated[str | None, BeforeValidator(instant)] = None
+    """When it began: a TOML date and time with its zone."""
+
+    usd_per_hour: Annotated[Decimal, Field(ge=0)] | None = None
+    """Replaces the profile's price."""
+
+    disk_usd_per_hour: Annotated[Decimal, Field(ge=0)] | None = None
+    """Added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +104,20 @@ class Settings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
+    install: InstallSettings = field(default_factory=InstallSettings)
+    rent: RentSettings = field(default_factory=RentSettings)
     keys: dict[str, str] = field(default_factory=dict)
     """Command id to key: `"engine.restart" = "f5"`."""
 
 
-for _kind in (GatewaySettings, ServiceSettings, ConsoleSettings, Settings):
+for _kind in (
+    GatewaySettings,
+    ServiceSettings,
+    ConsoleSettings,
+    InstallSettings,
+    RentSettings,
+    Settings,
+):
     _kind.__pydantic_config__ = _CLOSED  # type: ignore[union-attr]
 
 

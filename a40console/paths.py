@@ -88,6 +88,11 @@ class Paths:
         """Model files that we fetched."""
         return self.data / "models"
 
+    @property
+    def environments(self) -> Path:
+        """Environments that vLLM was installed into."""
+        return self.data / "engines"
+
     def engine_socket(self, run_id: str) -> Path:
         """A fresh socket for one engine start: a stale file can never block it."""
         return self.runtime / f"{hashlib.sha256(run_id.encode()).hexdigest()[:10]}.sock"

@@ -29,7 +29,7 @@ async def draw_all(live: Console, folder: Path) -> None:
         async with app.run_test(size=(width, height)) as pilot:
             await asyncio.sleep(8)
             await pilot.pause()
-            write(app.export_screenshot(), folder / f"overview-{width}x{height}", zoom=1.0)
+            write(app.export_screenshot(), folder / f"live-{width}x{height}", zoom=1.0)
     for task in load:
         task.cancel()
     await asyncio.gather(*load, return_exceptions=True)

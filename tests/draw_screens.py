@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import html
 import math
 import os
-import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
-from a40console.config import Settings
+from a40console.config import ConsoleSettings, Settings
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Snapshot
+from a40console.tui.abilities import Abilities, Depth
 from a40console.tui.app import ConsoleApp
+from a40console.tui.gallery import in_words
+from a40console.tui.terminal_app import Surroundings
 from tests import make_snapshot as make
 from tests.tui.fake_service import FakeService
 
@@ -39,6 +41,7 @@ STATES: dict[str, Callable[[], Snapshot]] = {
     "orphaned": make.orphaned,
     "hung": make.hung,
     "sparse": make.sparse,
+    "gpus": lambda: make.snapshot(gpus=make.several_gpus(8)),
 }
 
 KEYS = {
@@ -48,48 +51,33 @@ KEYS = {
     "help": "question_mark",
     "start": "m",
     "stop": "X",
-    "events": "u",
+    "events": "4",
+    "cost": "5",
+    "note": "n",
     "connect": "e",
     "leave": "q",
     "palette": "ctrl+p",
+    "slot": "enter",
+    "paused": "space",
+    "hour": "right_square_bracket",
 }
 
-
-_TEXT = re.compile(
-    r'<text class="(?P<look>[^"]*)" x="(?P<x>[^"]*)" y="(?P<y>[^"]*)" '
-    r'textLength="(?P<length>[^"]*)" clip-path="(?P<clip>[^"]*)">(?P<text>[^<]*)</text>'
-)
-_LONGEST = 12
-"""Characters drawn at one go: a font whose advance differs a little drifts no further."""
-
-
-def in_words(svg: str) -> str:
-    """The SVG with every word in its own place, for converters that ignore `textLength`."""
-    return _TEXT.sub(_split, svg)
-
-
-def _split(match: re.Match[str]) -> str:
-    text = html.unescape(match["text"])
-    if not text:
-        return ""
-    advance = float(match["length"]) / max(1, len(text))
-    pieces = re.finditer(rf"[^\s\u00a0]{{1,{_LONGEST}}}", text)
-    return "".join(
-        f'<text xml:space="preserve" class="{match["look"]}" '
-        f'x="{float(match["x"]) + piece.start() * advance:.1f}" y="{match["y"]}" '
-        f'clip-path="{match["clip"]}">{html.escape(piece[0])}</text>'
-        for piece in pieces
-    )
+PAST = ("left", "left")
 
 
 def remember(app: ConsoleApp, snapshot: Snapshot) -> None:
     """Let the application have seen the minute before the snapshot, for its sparks."""
     if isinstance(snapshot.slots, Missing):
         return
+    ended = tuple(
+        make.slot(request_id=row.request_id, session=row.session, age_s=0.4)
+        for row in snapshot.recent
+    )
     for age in range(60, 0, -1):
         slots = tuple(
             replace(row, window_tokens_per_s=_then(row.window_tokens_per_s, age + row.slot))
-            for row in snapshot.slots
+            for row in (*snapshot.slots, *(ended if age > 30 else ()))
+            if row.phase != "queued" or age <= (number(row.age_s) or 0.0)
         )
         speed = make.throughput(_then(snapshot.throughput.generation_tokens_per_s, age))
         app.past.observe(replace(snapshot, at=make.at(age), slots=slots, throughput=speed))
@@ -101,11 +89,19 @@ def _then(speed: Figure, age: int) -> Figure:
 
 
 async def draw(
-    snapshot: Snapshot, size: tuple[int, int], keys: Sequence[str] = (), *, lost: bool = False
+    snapshot: Snapshot,
+    size: tuple[int, int],
+    keys: Sequence[str] = (),
+    *,
+    lost: bool = False,
+    theme: str = "midnight",
+    abilities: Abilities = Abilities(),  # noqa: B008 - frozen
 ) -> str:
     """The screen as SVG."""
     service = FakeService(snapshot)
-    app = ConsoleApp(service.client, Settings())
+    settings = Settings(console=ConsoleSettings(theme=theme))
+    surroundings = Surroundings(abilities=abilities)
+    app = ConsoleApp(service.client, settings, surroundings=surroundings)
     remember(app, snapshot)
     async with app.run_test(size=size) as pilot:
         for _ in range(4):
@@ -137,6 +133,9 @@ async def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument("--zoom", type=float, default=1.0)
+    parser.add_argument("--theme", default="midnight")
+    parser.add_argument("--color", choices=get_args(Depth), default="truecolor")
+    parser.add_argument("--ascii", action="store_true")
     options = parser.parse_args()
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -145,12 +144,22 @@ async def main() -> None:
         (name, state(), (), False) for name, state in STATES.items()
     ]
     jobs.append(("lost", make.snapshot(), (), True))
+    jobs.append(("simulated", replace(make.snapshot(), simulated=True), (), False))
+    jobs.append(("past", make.snapshot(), PAST, False))
+    jobs.append(("slot-ended", make.snapshot(), ("pagedown", "enter"), False))
     jobs += [(f"key-{name}", make.snapshot(), (key,), False) for name, key in KEYS.items()]
     for name, snapshot, keys, lost in jobs:
         for width, height in SIZES:
             title = f"{name}-{width}x{height}"
             if options.only in title:
-                svg = await draw(snapshot, (width, height), keys, lost=lost)
+                svg = await draw(
+                    snapshot,
+                    (width, height),
+                    keys,
+                    lost=lost,
+                    theme=options.theme,
+                    abilities=Abilities(depth=options.color, ascii=options.ascii),
+                )
                 write(svg, options.folder / title, zoom=options.zoom)
 
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from a40console.advisor.limit import limit
-from a40console.advisor.readings import LimitEvidence
+from a40console.advisor.limit import explain, limit
 from a40console.model import blank
 from a40console.model.control import HistoryPoint, ProfileSummary
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Event, Finding
-from a40console.model.figures import Estimated, Figure, Missing
+from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.snapshot import (
     BusiestThread,
     Cost,
@@ -246,6 +245,22 @@ def gpu(**changes: Any) -> Gpu:
     return Gpu(**(values | changes))
 
 
+def several_gpus(number: int) -> tuple[Gpu, ...]:
+    """Cards that differ, one of which slows down."""
+    return tuple(
+        gpu(
+            index=index,
+            memory_used_bytes=44_990_000_000 - 900_000_000 * index,
+            utilization_ratio=0.97 - 0.03 * index,
+            power_w=283.0 - 11 * index,
+            temperature_c=67 + index,
+            sm_clock_mhz=1740 - 30 * index,
+            throttle_reasons=("thermal slowdown",) if index == 3 else (),
+        )
+        for index in range(number)
+    )
+
+
 def host(**changes: Any) -> Host:
     """A pod with nine vCPU."""
     values: dict[str, Any] = {
@@ -362,7 +377,7 @@ def snapshot(**changes: Any) -> Snapshot:
         "sources": sources(),
     }
     made = Snapshot(**(values | changes))
-    return made if "limit" in changes else replace(made, limit=limit(LimitEvidence.of(made)))
+    return made if "limit" in changes else replace(made, limit=limit(explain(made)))
 
 
 def _sum(slots: tuple[Slot, ...] | Missing) -> Figure:
@@ -786,6 +801,18 @@ def history(points: int = 900) -> tuple[HistoryPoint, ...]:
             prefill_tokens_per_s=3957.0 if (900 - age) % 140 < 6 else 0.0,
             running=1,
             waiting=0,
+            generation_peak_tokens_per_s=_past_speed(900 - age),
+            passes_per_s=22.7,
+            tokens_per_pass=17.0 + 2 * math.sin((900 - age) / 70),
+            held=0,
+            cache_hit_ratio=0.96,
+            kv_held_ratio=0.04 + 0.07 * (900 - age) / 900,
+            ttft_s=4.1 if (900 - age) % 400 < 20 else 0.31,
+            cpu_used_vcpu=2.9 + 0.4 * math.sin((900 - age) / 20),
+            throttled_ms_per_s=0.0,
+            gpu_memory_used_bytes=44_990_000_000,
+            gpu_utilization_ratio=0.97 if number(_past_speed(900 - age)) else 0.03,
+            gpu_power_w=283.0 if number(_past_speed(900 - age)) else 71.0,
         )
         for age in range(points, 0, -1)
     )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from a40console.model.command import COMMANDS
+from a40console.tui.keymap import printed
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -15,8 +16,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 def key_table() -> str:
     """The key table, as the README must hold it."""
     rows = [
-        f"| `{'?' if command.key == 'question_mark' else command.key}` | {command.title} | "
-        f"`{command.id}` | {command.help} |"
+        f"| `{printed(command.key)}` | {command.title} | `{command.id}` | {command.help} |"
         for command in COMMANDS
         if command.key
     ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from a40console.model.figures import Figure, Missing
 
 _NOT_FOLLOWED = Missing("not followed")
 NOT_ASKED = Missing("not asked")
 _NO_RESET = Missing("never seen")
+_TOO_SHORT = Missing("not watched for long enough")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,72 @@ class StalledStart:
     """The last sign of progress, in the engine's words."""
 
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A figure now, beside what it was before at the same number of running requests."""
+
+    now: float
+    before: float
+    estimated: bool = False
+    """Whether either side holds an estimate."""
+
+    @property
+    def lost_ratio(self) -> float:
+        """The share that it lost; negative where it rose."""
+        return 1 - self.now / self.before if self.before > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trends:
+    """The short past: means, changes and counts that one snapshot cannot hold."""
+
+    short_s: float = 10.0
+    """Window of means and of `now` in every shift."""
+
+    long_s: float = 60.0
+    """Window of counts and of `busy_ratio`."""
+
+    throttled_ms_per_s: Figure = _TOO_SHORT
+    busy_ratio: Figure = _TOO_SHORT
+    """Share of the window in which the engine had a request."""
+
+    preemptions: Figure = _TOO_SHORT
+    oom_kills: Figure = _TOO_SHORT
+    """Processes of this container that the kernel ended for want of memory."""
+
+    passes_per_s: Shift | Missing = _TOO_SHORT
+    power_w: Shift | Missing = _TOO_SHORT
+    sm_clock_mhz: Shift | Missing = _TOO_SHORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """Shares of the last 10 s in which processes waited, by the kernel's pressure counters."""
+
+    origin: Literal["container", "machine"] = "machine"
+    """Whose processes: on a shared machine the neighbours' count too."""
+
+    io_some_ratio: Figure = _NOT_FOLLOWED
+    """At least one process waited for a disk."""
+
+    io_full_ratio: Figure = _NOT_FOLLOWED
+    """All that could have run waited for a disk."""
+
+    memory_full_ratio: Figure = _NOT_FOLLOWED
+    """All that could have run waited for memory to be freed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedSpeed:
+    """The throughput that the engine's log states, beside its counters over the same seconds."""
+
+    logged_tokens_per_s: float
+    counted_tokens_per_s: float
+    over_s: float
+    speakers: int
+    """API servers whose lines were seen: each may log its own share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +130,14 @@ class Evidence:
 
     end_remedy: str = ""
     """What to do about that end."""
+
+    trends: Trends = field(default_factory=Trends)
+    stalls: Stalls = field(default_factory=Stalls)
+    logged: LoggedSpeed | None = None
+    """None where the log and the counters agree, or state nothing comparable."""
+
+    asked_max_running: Figure = NOT_ASKED
+    """How many requests the profile lets run at once: vLLM does not expose what it runs with."""
+
+    hidden_processes: int = 0
+    """Processes on the GPUs that the driver lists and this pod does not see."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a40console.advisor.evidence import Evidence
-from a40console.advisor.readings import fresh
+from a40console.advisor.readings import fresh, shown
 from a40console.advisor.wording import duration, whole
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
@@ -57,14 +57,13 @@ def silent_s(engine: EngineInfo, sources: Sequence[SourceStatus]) -> float | Non
 
 def hang_evidence(requests: Requests, extra: Evidence) -> list[str]:
     """Progress and health, each on its own: one is known to lie about the other."""
-    shown = []
-    if (flat_s := number(extra.generation_flat_s)) is not None:
-        shown.append(f"no token for {duration(flat_s)}")
-    if (steps_s := number(extra.steps_flat_s)) is not None:
-        shown.append(f"no step for {duration(steps_s)}")
+    signs = []
+    for name, figure in (("token", extra.generation_flat_s), ("step", extra.steps_flat_s)):
+        if flat := shown(figure, duration):
+            signs.append(f"no {name} for {flat}")
     for name, figure in (("running", requests.running), ("waiting", requests.waiting)):
-        if (value := number(figure)) is not None:
-            shown.append(f"{whole(value)} {name}")
+        if value := shown(figure, whole):
+            signs.append(f"{value} {name}")
     health = extra.health_status
     answer = f"is not known: {health.reason}" if isinstance(health, Missing) else f"says {health}"
-    return [*shown, f"/health {answer}"]
+    return [*signs, f"/health {answer}"]

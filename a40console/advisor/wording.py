@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from a40console.model import wording
 
+LONGEST_NAME, SHOWN_OF_LONG = 16, 8
+
 
 def brief(value: float) -> str:
     """A number as an operator reads it: `1,240`, `5.9`, `0.034`; tiny is `<0.001`, never 0."""
@@ -30,9 +32,19 @@ def percent(ratio: float) -> str:
     return "<100 %" if 99.5 <= value < 100 else f"{brief(value)} %"
 
 
-def count(number: float, noun: str) -> str:
-    """A count with its noun: `1 request`, `3 requests`."""
-    return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
+def threshold(ratio: float) -> str:
+    """A threshold of ours as a percentage: round, as it was chosen."""
+    return f"{100 * ratio:.0f} %"
+
+
+def short_name(name: str) -> str:
+    """A session's or an agent's name: of a long one, such as a UUID, its beginning."""
+    return name if len(name) <= LONGEST_NAME else name[:SHOWN_OF_LONG]
+
+
+def count(number: float, noun: str, plural: str = "") -> str:
+    """A count with its noun: `1 request`, `3 requests`; a plural without a mere s is given."""
+    return f"{whole(number)} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def duration(seconds: float) -> str:
@@ -45,6 +57,11 @@ def duration(seconds: float) -> str:
 def gibibytes(size_bytes: float) -> str:
     """Memory: `41.9 GiB`."""
     return f"{size_bytes / 2**30:.1f} GiB"
+
+
+def gigabytes(size_bytes: float) -> str:
+    """Room on a disk: `61.0 GB`."""
+    return f"{size_bytes / 1e9:,.1f} GB"
 
 
 def sentence(parts: Iterable[str]) -> str:

@@ -106,7 +106,7 @@ async def _ask(
         url = f"{hello.gateway_url.rstrip('/')}/v1/chat/completions"
         pieces = stream_chat(http, url, variables.get("OPENAI_API_KEY"), body, answer)
         await _tell(pieces, answer, as_json=as_json)
-    _conclude(answer, as_json=as_json)
+    _conclude(answer, as_json=as_json, simulated=engine.kind == "sim")
 
 
 async def _tell(pieces: AsyncIterator[Piece], answer: Answer, *, as_json: bool) -> None:
@@ -144,11 +144,12 @@ def _model(engine: EngineInfo, variables: dict[str, str]) -> str:
     return engine.served_name
 
 
-def _conclude(answer: Answer, *, as_json: bool) -> None:
+def _conclude(answer: Answer, *, as_json: bool, simulated: bool) -> None:
     if as_json:
         print_json(
             {
                 "model": answer.model,
+                "simulated": simulated,
                 "text": answer.text,
                 "thinking": answer.thinking,
                 "finish_reason": answer.finish_reason,
@@ -162,4 +163,6 @@ def _conclude(answer: Answer, *, as_json: bool) -> None:
     cut = "   cut at --max-tokens" if answer.finish_reason == "length" else ""
     tokens = f"{shown(answer.generated_tokens, count)} tokens"
     speed = f"{shown(answer.tokens_per_s, rate)} tok/s"
+    if simulated:
+        note("SIMULATED: no model has said this")
     note(f"{tokens}   {speed}   TTFT {shown(answer.ttft_s, latency)}   {answer.model}{cut}")

@@ -12,6 +12,7 @@ from a40console.config import Settings
 from a40console.errors import UsageError
 from a40console.model.engine import EngineState
 from a40console.paths import Paths
+from a40console.tui.abilities import cannot_draw
 
 
 def open_console(invocation: Invocation) -> int:
@@ -20,6 +21,25 @@ def open_console(invocation: Invocation) -> int:
     Raises:
         UsageError: If there is no terminal to draw on.
     """
+    if invocation.plain:
+        from a40console.commands.plain import run_plain
+
+        return run_plain(invocation)
+    check_terminal()
+    settings = invocation.settings()
+    asyncio.run(_ensure(invocation.paths, settings))
+    abilities = invocation.abilities(settings.console.glyphs)
+    from a40console.tui.app import run_console
+
+    return run_console(invocation.paths, settings, mouse=invocation.mouse, abilities=abilities)
+
+
+def check_terminal() -> None:
+    """See that there is a terminal to draw on.
+
+    Raises:
+        UsageError: If there is none, or it cannot be drawn on.
+    """
     streams = {"input": sys.stdin, "output": sys.stdout, "error": sys.stderr}
     # Textual draws on standard error.
     elsewhere = [name for name, stream in streams.items() if not stream.isatty()]
@@ -27,19 +47,16 @@ def open_console(invocation: Invocation) -> int:
         raise UsageError(
             "The console needs a terminal",
             evidence=f"Not on one: standard {', standard '.join(elsewhere)}",
-            remedy="For scripts there are: a40console status, watch, ask. All of them: --help",
+            remedy="In sentences it needs none: a40console --plain. "
+            "For scripts there are: a40console status, watch, ask. All of them: --help",
         )
-    settings = invocation.settings()
-    asyncio.run(_ensure(invocation.paths, settings))
-    # Before Textual is imported: it reads its environment once.
-    system = invocation.color_system(is_terminal=True)
-    if system is None:
-        os.environ["NO_COLOR"] = "1"
-    elif invocation.color != "auto":
-        os.environ["TEXTUAL_COLOR_SYSTEM"] = system
-    from a40console.tui.app import run_console
-
-    return run_console(invocation.paths, settings, mouse=invocation.mouse)
+    if reason := cannot_draw(os.environ):
+        raise UsageError(
+            "The console cannot draw on this terminal",
+            evidence=reason,
+            remedy="In sentences it can: a40console --plain. "
+            "If it is a full terminal after all: TERM=xterm-256color a40console",
+        )
 
 
 async def _ensure(paths: Paths, settings: Settings) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from a40console.commands.acting import act, print_result, timeout_option
+from a40console.commands.engine_history import history
 from a40console.commands.engine_logs import logs
+from a40console.commands.install import install, uninstall
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.progress import Progress
 from a40console.commands.running import ensure_service, reach_engine
@@ -47,7 +49,10 @@ def command() -> None:
     """Start, stop and steer the engine."""
 
 
+command.add_command(history)
 command.add_command(logs)
+command.add_command(install)
+command.add_command(uninstall)
 
 
 @command.command()

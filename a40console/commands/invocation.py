@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -13,14 +12,14 @@ from a40console.paths import Paths
 
 if TYPE_CHECKING:
     from a40console.config import Settings
+    from a40console.tui.abilities import Abilities, Depth
 
 ColorMode = Literal["auto", "truecolor", "256", "16", "mono"]
-ColorSystem = Literal["auto", "standard", "256", "truecolor"]
+ColorSystem = Literal["standard", "256", "truecolor"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SYSTEMS: dict[ColorMode, ColorSystem] = {
-    "auto": "auto",
+_SYSTEMS: dict[Depth, ColorSystem] = {
     "truecolor": "truecolor",
     "256": "256",
     "16": "standard",
@@ -38,6 +37,11 @@ class Invocation:
     paths: Paths
     color: ColorMode = "auto"
     mouse: bool = True
+    ascii: bool | None = None
+    """Draw with ASCII alone, or with more; None for what the terminal is found to take."""
+
+    plain: bool = False
+    """Sentences instead of a screen."""
 
     def settings(self) -> Settings:
         """The operator's settings.
@@ -49,13 +53,28 @@ class Invocation:
 
         return load_settings(self.paths.config_file)
 
+    def abilities(self, glyphs: str = "auto") -> Abilities:
+        """What the terminal can show, by the options, else by its own word.
+
+        Args:
+            glyphs: The operator's setting, which an option overrules.
+        """
+        from a40console.tui.abilities import as_started, examine
+
+        named = {None: glyphs, True: "ascii", False: "unicode"}[self.ascii]
+        return examine(as_started(), color=self.color, glyphs=named)
+
+    def draws_ascii(self, *, is_terminal: bool) -> bool:
+        """Whether output keeps to ASCII: as asked, else where a terminal takes no more."""
+        if self.ascii is not None or not is_terminal:
+            return bool(self.ascii)
+        return self.abilities().ascii
+
     def color_system(self, *, is_terminal: bool) -> ColorSystem | None:
-        """Rich's and Textual's name for the colours to use; None for none.
+        """Rich's name for the colours to use; None for none.
 
         A named mode holds whatever the output is; `auto` colours terminals, unless NO_COLOR is set.
         """
-        if self.color == "mono":
+        if self.color == "auto" and not is_terminal:
             return None
-        if self.color == "auto" and (not is_terminal or os.environ.get("NO_COLOR")):
-            return None
-        return _SYSTEMS[self.color]
+        return _SYSTEMS.get(self.abilities().depth)

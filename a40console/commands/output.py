@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from a40console.commands.invocation import Invocation
+    from a40console.tui.ink import Line
 
 _CONTROLS = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
@@ -24,6 +26,19 @@ _CONTROLS = re.compile(
 )
 
 WIDTH_WITHOUT_TERMINAL = 120
+
+LINE_STYLES = {
+    "title": "bold",
+    "strong": "bold",
+    "label": "bold",
+    "good": "green",
+    "warn": "yellow",
+    "bad": "bold red",
+    "muted": "dim",
+    "rule": "dim",
+    "key": "cyan",
+}
+"""Rich's styles for the roles of a panel's text."""
 
 
 def print_json(value: Any, *, one_line: bool = False) -> None:
@@ -62,10 +77,36 @@ def terminal_width() -> int:
     return WIDTH_WITHOUT_TERMINAL
 
 
+def echo_text(invocation: Invocation, text: str) -> None:
+    """Print a line made safe for a terminal, in ASCII where it takes no more."""
+    click.echo(_drawable(invocation, printable(text)))
+
+
+def _drawable(invocation: Invocation, text: str) -> str:
+    if text.isascii() or not invocation.draws_ascii(is_terminal=stdout_is_terminal()):
+        return text
+    from a40console.tui.glyphs import to_ascii
+
+    return to_ascii(text)
+
+
 def print_rich(invocation: Invocation, *renderables: RenderableType) -> None:
     """Print Rich renderables, coloured as the invocation asks."""
     # Through a buffer: Rich's own handling of a closed pipe ends the process with 1.
     click.echo(rendered(invocation, *renderables), nl=False, color=True)
+
+
+def print_lines(invocation: Invocation, rows: Iterable[Line]) -> None:
+    """Print lines as the console's panels write them, coloured as the invocation asks."""
+    from rich.text import Text
+
+    print_rich(
+        invocation,
+        *(
+            Text.assemble(*((printable(span.text), LINE_STYLES.get(span.role, "")) for span in row))
+            for row in rows
+        ),
+    )
 
 
 def rendered(invocation: Invocation, *renderables: RenderableType) -> str:
@@ -88,4 +129,4 @@ def rendered(invocation: Invocation, *renderables: RenderableType) -> str:
     for renderable in renderables:
         console.print(renderable)
     lines = (line.rstrip() for line in buffer.getvalue().splitlines())
-    return "".join(f"{line}\n" for line in lines)
+    return _drawable(invocation, "".join(f"{line}\n" for line in lines))

@@ -15,7 +15,7 @@ from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json, print_rich, printable
 from a40console.commands.toml_place import line_of
 from a40console.engines import command as launch
-from a40console.engines.capability import find_executable
+from a40console.engines.capability import find_program
 from a40console.errors import CheckFailedError, RefusedError
 from a40console.model.control import ProfileSummary
 from a40console.model.profile import ModelFile, Profile, Speculation
@@ -43,7 +43,8 @@ def list_profiles(invocation: Invocation, *, as_json: bool) -> None:
     """Every profile, shipped and your own, and whether this machine can run it."""
     found = load_profiles(invocation.paths.profiles)
     summaries = [
-        summarise(profile, found, os.environ) for _, profile in sorted(found.profiles.items())
+        summarise(profile, found, os.environ, invocation.paths)
+        for _, profile in sorted(found.profiles.items())
     ]
     if as_json:
         failures = [{"file": str(file), "reason": why} for file, why in found.failures.items()]
@@ -77,7 +78,8 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
     profile = found.find(name)
     argv = _argv(profile, invocation.paths)
     shown = _without_secrets(profile)
-    summary = summarise(profile, found, os.environ)
+    summary = summarise(profile, found, os.environ, invocation.paths)
+    program = find_program(profile, os.environ, invocation.paths.environments)
     if as_json:
         print_json(
             {
@@ -85,6 +87,8 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
                 "origin": summary.origin,
                 "ready": summary.ready,
                 "why_not": summary.why_not,
+                "program": program.path if program else None,
+                "program_origin": program.origin if program else None,
                 "argv": argv,
                 "shell": launch.printable(argv),
             }
@@ -92,6 +96,8 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
         return
     for line in _described(shown, summary):
         click.echo(printable(line))
+    if program is not None and program.origin != "embedded":
+        click.echo(printable(f"{'program':<24}{program.path} ({program.origin})"))
     click.echo(f"\n{printable(launch.printable(argv))}")
 
 
@@ -161,6 +167,7 @@ def _placed(file: Path, why: str) -> str:
 
 def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:
     """What a start would run; its socket has a fresh name each time."""
+    program = find_program(profile, os.environ, paths.environments)
     site = launch.Site(
         python=sys.executable,
         embedded_script=Path(launch.__file__).with_name("embedded.py"),
@@ -168,13 +175,9 @@ def _argv(profile: Profile, paths: Paths) -> tuple[str, ...]:
         socket_path=paths.engine_socket(profile.name),
         port=profile.port or 8000,
         threads=launch.default_threads(Cgroups().cpu_limit().quota_vcpu),
-        executable=find_executable(_program(profile), os.environ),
+        executable=program.path if program else None,
     )
     return launch.plan(profile, site).argv
-
-
-def _program(profile: Profile) -> str:
-    return profile.executable or ("vllm" if profile.kind == "vllm" else sys.executable)
 
 
 def _without_secrets(profile: Profile) -> Profile:

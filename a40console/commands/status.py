@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from a40console.commands.bar import bar, without_service
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import print_json, print_rich, printable, terminal_width
+from a40console.commands.output import (
+    echo_text,
+    print_json,
+    print_rich,
+    printable,
+    terminal_width,
+)
 from a40console.commands.running import connect
 from a40console.commands.verdict import mood, one_line, verdict_lines
-from a40console.errors import Exit
+from a40console.errors import Exit, NoServiceError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, ratio
 from a40console.model.snapshot import Slot, Snapshot
@@ -31,20 +38,51 @@ _LEFT_OUT = frozenset({"slot", "client", "pass/s × tok/pass"})
 
 @click.command()
 @click.option("--line", "on_one_line", is_flag=True, help="One line, for a prompt or status bar.")
+@click.option(
+    "--width", type=click.IntRange(min=1), help="With --line: no wider, the last parts left out."
+)
+@click.option("--tmux", "for_tmux", is_flag=True, help="With --line: tmux's colour markup.")
 @click.option("--check", is_flag=True, help="Exit with 4 unless the engine is serving.")
 @json_option
 @click.pass_obj
-def command(invocation: Invocation, *, on_one_line: bool, check: bool, as_json: bool) -> Exit:
+def command(
+    invocation: Invocation,
+    *,
+    on_one_line: bool,
+    width: int | None,
+    for_tmux: bool,
+    check: bool,
+    as_json: bool,
+) -> Exit:
     """What runs, how fast, what limits it, what it costs. Starts nothing."""
+    if on_one_line and not as_json:
+        return _line(invocation, width, for_tmux=for_tmux, check=check)
     snapshot = asyncio.run(_snapshot(invocation.paths))
     if as_json:
         print_json(snapshot)
-    elif on_one_line:
-        click.echo(printable(one_line(snapshot)))
     else:
         print_rich(invocation, *status_text(snapshot))
+    return _exit(snapshot, check=check)
+
+
+def _exit(snapshot: Snapshot, *, check: bool) -> Exit:
     serving = snapshot.engine.state is EngineState.SERVING
     return Exit.NOT_SERVING if check and not serving else Exit.DONE
+
+
+def _line(invocation: Invocation, width: int | None, *, for_tmux: bool, check: bool) -> Exit:
+    """One line, whatever happens: a status bar shows what is on standard output, and only that."""
+    code = Exit.DONE
+    try:
+        snapshot = asyncio.run(_snapshot(invocation.paths))
+    except NoServiceError as error:
+        text, code = without_service(width, markup=for_tmux), error.exit_code
+    else:
+        short = for_tmux or width is not None
+        text = bar(snapshot, width, markup=for_tmux) if short else one_line(snapshot)
+        code = _exit(snapshot, check=check)
+    echo_text(invocation, text)
+    return code
 
 
 async def _snapshot(paths: Paths) -> Snapshot:

@@ -102,7 +102,7 @@ async def _until_gone(
 async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) -> CommandResult:
     """End a service that takes no commands by the signal it stops on; engines outlive it."""
     pid = lock_holder(paths)
-    if engine or pid is None or not _holds_open(pid, paths.service_lock):
+    if engine or pid is None or not holds_open(pid, paths.service_lock):
         raise RefusedError(
             "A service runs but takes no commands",
             evidence=f"{deaf}; process {pid or 'unknown'} holds {paths.service_lock}",
@@ -112,7 +112,7 @@ async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) 
     hopeless_at_s = time.monotonic() + TERMINATED_AFTER_S
     while is_locked(paths):
         if time.monotonic() > hopeless_at_s:
-            left = " ".join(map(str, _service_processes(pid, paths)))
+            left = " ".join(map(str, service_processes(pid, paths)))
             raise TimedOutError(
                 f"The service, process {pid}, does not stop",
                 evidence=deaf,
@@ -129,16 +129,16 @@ async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) 
     return CommandResult(command=COMMAND, id="", state="done", result={"terminated": deaf})
 
 
-def _service_processes(supervisor: int, paths: Paths) -> list[int]:
+def service_processes(supervisor: int, paths: Paths) -> list[int]:
     """What must end for the lock to be free: the supervisor first, or it starts another worker."""
     found = [supervisor]
     with suppress(OSError, ValueError):
         children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        found += [pid for pid in map(int, children) if _holds_open(pid, paths.service_lock)]
+        found += [pid for pid in map(int, children) if holds_open(pid, paths.service_lock)]
     return found
 
 
-def _holds_open(pid: int, path: Path) -> bool:
+def holds_open(pid: int, path: Path) -> bool:
     """Whether that process has the file open: proof that a recorded pid is still its writer."""
     with suppress(OSError):
         wanted = path.stat()

@@ -12,7 +12,9 @@ from a40console.tui.format import DASH, count, dollars, duration, rate, shown
 
 Mood = Literal["good", "busy", "bad", "quiet"]
 
-_MARKS: Mapping[Mood, str] = {"good": "●", "busy": "◐", "bad": "✖", "quiet": "○"}
+MARKS: Mapping[Mood, str] = {"good": "●", "busy": "◐", "bad": "✖", "quiet": "○"}
+"""The sign before a state, in colour or not."""
+
 _MOODS: Mapping[EngineState, Mood] = {
     EngineState.ABSENT: "quiet",
     EngineState.FETCHING: "busy",
@@ -37,7 +39,7 @@ def mood(state: EngineState) -> Mood:
 def verdict_lines(snapshot: Snapshot) -> tuple[str, str, str]:
     """The three lines that stand on every screen."""
     return (
-        f"{_MARKS[mood(snapshot.engine.state)]} {_serving(snapshot)}",
+        f"{MARKS[mood(snapshot.engine.state)]} {_serving(snapshot)}",
         f"LIMIT  {limit_line(snapshot)}",
         f"COST   {cost_line(snapshot)}",
     )
@@ -53,7 +55,7 @@ def one_line(snapshot: Snapshot) -> str:
 
 def _serving(snapshot: Snapshot) -> str:
     engine = snapshot.engine
-    parts = [f"SIMULATED {_state_word(engine)}" if snapshot.simulated else _state_word(engine)]
+    parts = [f"SIMULATED {state_word(engine)}" if snapshot.simulated else state_word(engine)]
     if engine.state in (EngineState.SERVING, EngineState.HUNG, EngineState.DRAINING):
         parts.append(f"{shown(snapshot.throughput.generation_tokens_per_s, rate)} tok/s")
         parts.append(_requests(snapshot))
@@ -63,7 +65,8 @@ def _serving(snapshot: Snapshot) -> str:
     return GAP.join(part for part in parts if part)
 
 
-def _state_word(engine: EngineInfo) -> str:
+def state_word(engine: EngineInfo) -> str:
+    """The state as it stands on every screen."""
     return "NO ENGINE" if engine.state is EngineState.ABSENT else engine.state.value.upper()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from a40console.engines.installing.environments import Build, newest
 from a40console.model.profile import Profile
 
 EMBEDDED_MODULE = "xllamacpp"
@@ -24,6 +25,15 @@ class Capability:
 
     ready: bool
     why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that was found."""
+
+    path: str
+    origin: str
+    """How it was found, for the operator."""
 
 
 def find_executable(name: str, environment: Mapping[str, str]) -> str | None:
@@ -44,10 +54,40 @@ def find_executable(name: str, environment: Mapping[str, str]) -> str | None:
     return found
 
 
+def find_program(
+    profile: Profile, environment: Mapping[str, str], environments: Path | None = None
+) -> Program | None:
+    """The program that a start would run; None where there is none.
+
+    Args:
+        profile: Names it; a vLLM without a name is the newest that we installed, for the GPU or
+            the CPU as the profile needs it, else `vllm` from the PATH or beside us.
+        environment: Where PATH and HOME are taken from.
+        environments: The folder of what we installed.
+    """
+    if profile.kind != "vllm" and profile.executable is None:
+        return Program(sys.executable, "embedded")
+    if profile.executable is None and environments is not None:
+        found = newest(environments, build_for(profile))
+        if found is not None:
+            return Program(str(found.executable), f"environment {found.name}, installed here")
+    name = profile.executable or "vllm"
+    path = find_executable(name, environment)
+    if path is None:
+        return None
+    return Program(path, "named by the profile" if profile.executable else "on the PATH")
+
+
+def build_for(profile: Profile) -> Build:
+    """The build of vLLM that a profile is for."""
+    return "gpu" if needs_gpu(profile) else "cpu"
+
+
 def check(
     profile: Profile,
     environment: Mapping[str, str],
     *,
+    environments: Path | None = None,
     has_gpu: Callable[[], bool] | None = None,
     has_module: Callable[[str], bool] | None = None,
 ) -> Capability:
@@ -56,14 +96,19 @@ def check(
         if (has_module or _has_module)(EMBEDDED_MODULE):
             return Capability(True)
         return Capability(False, f"llama.cpp's embedded server is missing: {INSTALL_EMBEDDED}")
-    program = profile.executable or "vllm"
-    if find_executable(program, environment) is None:
-        where = "is not there" if "/" in program else "is not on the PATH"
-        mend = "pip install vllm, or" if program == "vllm" else "install it, or"
-        return Capability(False, f"{program} {where}: {mend} set executable in the profile")
+    if find_program(profile, environment, environments) is None:
+        return Capability(False, _missing_program(profile))
     if needs_gpu(profile) and not (has_gpu or gpu_present)():
         return Capability(False, "no GPU is visible here: take a profile for the CPU")
     return Capability(True)
+
+
+def _missing_program(profile: Profile) -> str:
+    if profile.executable is None:
+        install = f"a40console engine install --{build_for(profile)}"
+        return f"vllm is not on the PATH: {install}, or set executable in the profile"
+    where = "is not there" if "/" in profile.executable else "is not on the PATH"
+    return f"{profile.executable} {where}: install it, or set executable in the profile"
 
 
 def needs_gpu(profile: Profile) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from a40console.engines import llamacpp, vllm
+from a40console.engines import llamacpp, sim, vllm
 from a40console.errors import RefusedError
 from a40console.model.engine import Endpoint
 from a40console.model.profile import Profile
+from a40console.model.secrets import takes_secret
 
 OURS = "A40CONSOLE_"
 """Prefix of our own variables, which no engine inherits."""
@@ -20,7 +21,11 @@ OURS = "A40CONSOLE_"
 DEVELOPER_MODE = "VLLM_SERVER_DEV_MODE"
 """vLLM's raw calls into the engine, which no engine inherits."""
 
-API_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+API_KEY_VARIABLES = {
+    "vllm": "VLLM_API_KEY",
+    "llamacpp": "LLAMA_API_KEY",
+    "sim": "VLLM_API_KEY",
+}
 """Where each engine reads the key that its clients must show."""
 
 _SECRET = re.compile(
@@ -31,11 +36,13 @@ _SECRET = re.compile(
 _NEEDED_SECRETS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
 """What an engine fetches gated models with."""
 
-_SECRET_FLAGS = {
+_SECRET_VARIABLES = {
     "--api-key": "VLLM_API_KEY or LLAMA_API_KEY",
     "--hf-token": "HF_TOKEN",
     "-hft": "HF_TOKEN",
 }
+"""What takes a secret in the place of a flag."""
+
 _ADDRESS_FLAGS = frozenset({"--uds", "--host", "--port", "--headless", "--grpc"})
 _ADDRESS_OPTIONS = frozenset({"--uds", "--host", "--port", "--socket"})
 
@@ -92,13 +99,18 @@ def plan(profile: Profile, site: Site) -> LaunchPlan:
         argv, environment = _vllm(profile, site), vllm.environment()
         if profile.plugin:
             environment |= site.plugin_environment
+    elif profile.kind == "sim":
+        argv = sim.command_line(profile, python=site.python, address=_vllm_address(profile, site))
+        environment = {"PYTHONUNBUFFERED": "1"}
+        if profile.plugin:
+            environment |= site.plugin_environment
     else:
         argv, environment = _llamacpp(profile, site), {"PYTHONUNBUFFERED": "1"}
     endpoint = Endpoint(
         base_url="http://localhost" if socket_path else f"http://127.0.0.1:{_port(profile, site)}",
         socket_path=str(socket_path) if socket_path else None,
         api_key=profile.environment.get(API_KEY_VARIABLES[profile.kind]),
-        plugin_token=site.plugin_token if profile.kind == "vllm" and profile.plugin else None,
+        plugin_token=site.plugin_token if profile.speaks_vllm and profile.plugin else None,
     )
     return LaunchPlan(
         argv=tuple(argv),
@@ -146,12 +158,15 @@ def printable(argv: tuple[str, ...]) -> str:
 
 
 def _vllm(profile: Profile, site: Site) -> list[str]:
-    if profile.listen == "socket":
-        address = ["--uds", str(_socket(site))]
-    else:
-        address = ["--host", "127.0.0.1", "--port", str(_port(profile, site))]
+    address = _vllm_address(profile, site)
     words = vllm.arguments(profile, model=str(site.model_path or profile.model), address=address)
     return [site.executable or profile.executable or "vllm", *words]
+
+
+def _vllm_address(profile: Profile, site: Site) -> list[str]:
+    if profile.listen == "socket":
+        return ["--uds", str(_socket(site))]
+    return ["--host", "127.0.0.1", "--port", str(_port(profile, site))]
 
 
 def _llamacpp(profile: Profile, site: Site) -> list[str]:
@@ -200,11 +215,12 @@ def _port(profile: Profile, site: Site) -> int:
 def _refuse(profile: Profile) -> None:
     for word in profile.arguments:
         flag = word.partition("=")[0].replace("_", "-")
-        if flag in _SECRET_FLAGS:
+        if takes_secret(flag):
+            variable = _SECRET_VARIABLES.get(flag, "the engine's variable for it")
             raise RefusedError(
                 f"{profile.name!r} puts a secret on the command line",
                 evidence=f"arguments hold {flag}, and every process here can read them",
-                remedy=f"Set {_SECRET_FLAGS[flag]} under [environment] instead.",
+                remedy=f"Set {variable} under [environment] instead.",
             )
         if flag in _ADDRESS_FLAGS:
             raise RefusedError(

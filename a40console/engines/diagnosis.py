@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from a40console.engines import faults, llamacpp, vllm
+from a40console.engines import llamacpp, llamacpp_faults, vllm, vllm_faults
 from a40console.engines.faults import Fault, FaultKind
 from a40console.engines.logs import strip_escapes
 from a40console.engines.run_record import EngineExit
@@ -88,7 +88,7 @@ def diagnose(ending: Ending) -> Diagnosis:
 def _messages(ending: Ending) -> list[tuple[str, str]]:
     """Who wrote each line, where it says, and the line itself without escapes and prefix."""
     lines = [strip_escapes(line).rstrip() for line in ending.lines or ending.exit.last_lines]
-    if ending.profile.kind == "vllm":
+    if ending.profile.speaks_vllm:
         return [vllm.split_prefix(line) for line in lines]
     return [("", llamacpp.strip_prefix(line)) for line in lines]
 
@@ -126,8 +126,8 @@ def _is_death(line: str) -> bool:
 
 def _known_fault(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     text = "\n".join(lines)
-    table = faults.VLLM if ending.profile.kind == "vllm" else faults.LLAMACPP
-    for fault in table:
+    known = vllm_faults if ending.profile.speaks_vllm else llamacpp_faults
+    for fault in known.FAULTS:
         if fault.only_starting and ending.phase == "ready":
             continue
         for match in deque(fault.regex.finditer(text), maxlen=1):  # the last one says most
@@ -150,7 +150,7 @@ def _explain(fault: Fault, match: re.Match[str], text: str) -> Diagnosis:
 
 def _core_death(ending: Ending, written: Sequence[tuple[str, str]]) -> Diagnosis | None:
     """The engine core or a worker died: vLLM then ends with code 0, so only the log tells."""
-    if ending.profile.kind != "vllm":
+    if not ending.profile.speaks_vllm:
         return None
     for pattern, role in ((_WORKER_DIED, "worker"), (_CORE_FAILED, "process"), (_CORE_DIED, "")):
         for _, line in written:

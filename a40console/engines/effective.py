@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from a40console.engines import llamacpp, vllm
 from a40console.engines.logs import strip_escapes
@@ -42,6 +43,11 @@ _CACHE_KEYS = {
     "enable_prefix_caching": "enable_prefix_caching",
     "gpu_memory_utilization": "gpu_memory_utilization",
 }
+_SWITCHES = frozenset({"enable_prefix_caching", "async_scheduling", "enforce_eager"})
+_NAMES = frozenset({"kv_cache_dtype", "quantization", "tool_call_parser", "reasoning_parser"})
+_COUNTS = frozenset(
+    {"max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"}
+)
 _ECHOED = (
     "max_num_seqs",
     "max_num_batched_tokens",
@@ -60,14 +66,14 @@ class _Said:
 
 
 def differences(profile: Profile, lines: Sequence[str]) -> tuple[Difference, ...] | Missing:
-    """Every setting that runs otherwise than asked.
+    """Every setting that runs otherwise than asked, or was changed though nothing was asked.
 
     Args:
         profile: What was asked.
         lines: The output of this start.
     """
     clean = [strip_escapes(line).rstrip() for line in lines]
-    if profile.kind == "vllm":
+    if profile.speaks_vllm:
         asked, said = _vllm_asked(profile), _vllm_said(clean)
     else:
         asked, said = _llamacpp_asked(profile), _llamacpp_said(clean)
@@ -99,7 +105,7 @@ def with_cache_config(
         settings: The metric's labels; empty where it could not be read.
     """
     said = {name: settings[label] for name, label in _CACHE_KEYS.items() if label in settings}
-    if profile.kind != "vllm" or not said:
+    if not profile.speaks_vllm or not said:
         return known
     asked = _vllm_asked(profile)
     kept = () if isinstance(known, Missing) else known
@@ -133,7 +139,8 @@ def _same(setting: str, asked: Setting | None, effective: Setting) -> bool:
 def _vllm_asked(profile: Profile) -> dict[str, Setting | None]:
     speculation = profile.speculation
     on = speculation is not None and speculation.enabled
-    return {
+    own = _own_words(profile.arguments)
+    fields: dict[str, Setting | None] = {
         "max_model_len": profile.max_model_len,
         "max_num_seqs": profile.max_running,
         "max_num_batched_tokens": vllm.batched_tokens(profile),
@@ -148,6 +155,22 @@ def _vllm_asked(profile: Profile) -> dict[str, Setting | None]:
         "speculation": speculation.method if speculation is not None and on else "off",
         "num_speculative_tokens": speculation.tokens if speculation is not None and on else None,
     }
+    return {name: own.get(name) if field is None else field for name, field in fields.items()}
+
+
+def _own_words(arguments: Sequence[str]) -> dict[str, Setting]:
+    """What a profile's own arguments ask; amounts in words, such as `auto`, ask nothing."""
+    asked: dict[str, Setting] = {}
+    words = [part for argument in arguments for part in argument.split("=", 1)]
+    for flag, after in pairwise([*words, ""]):
+        name = flag.removeprefix("--").replace("-", "_") if flag.startswith("--") else ""
+        if (switch := name.removeprefix("no_")) in _SWITCHES:
+            asked[switch] = switch == name
+        elif name in _NAMES:
+            asked[name] = after
+        elif name in _COUNTS and isinstance(count := _value(after), int | float) and count > 0:
+            asked[name] = count
+    return asked
 
 
 def _vllm_said(lines: Sequence[str]) -> dict[str, _Said]:

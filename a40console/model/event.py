@@ -7,6 +7,22 @@ from typing import Literal
 
 Severity = Literal["info", "warn", "error"]
 
+SEVERITIES: tuple[Severity, ...] = ("info", "warn", "error")
+"""The gravest last."""
+
+NOTE_KIND = "note.added"
+"""Of the entries that the operator writes."""
+
+NOTE_LIMIT = 200
+"""Characters that the journal takes of a note."""
+
+_MARKED = ("engine.", "note.", "service.started")
+
+
+def gravity(severity: Severity) -> int:
+    """The greater, the graver."""
+    return SEVERITIES.index(severity)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -25,6 +41,11 @@ class Event:
     severity: Severity = "info"
     data: dict[str, str] = field(default_factory=dict)
     """Evidence, by name."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether it belongs on the time axis: it may explain a change of speed."""
+        return self.severity != "info" or self.kind.startswith(_MARKED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,9 @@ class Profile:
 
     name: str
     title: str = ""
-    kind: Literal["vllm", "llamacpp"]
+    kind: Literal["vllm", "llamacpp", "sim"]
+    """`sim` is the simulated engine: it speaks, logs and fails like vLLM."""
+
     executable: str | None = None
     """Program to run; None is `vllm` from PATH, or llama.cpp's embedded server."""
 
@@ -93,6 +95,11 @@ class Profile:
     """Without progress for this long a start is called stalled."""
 
     known_issues: tuple[KnownIssue, ...] = ()
+
+    @property
+    def speaks_vllm(self) -> bool:
+        """Whether its command line, output and metrics are vLLM's."""
+        return self.kind in ("vllm", "sim")
 
     @property
     def public_name(self) -> str:

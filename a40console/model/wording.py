@@ -1,4 +1,4 @@
-"""Words for spans of time that every part of the console writes alike. Pure."""
+"""Words for spans of time and amounts that every part of the console writes alike. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ def duration(seconds: float) -> str:
             return _two(rest, size, unit, small, small_unit)
         small, small_unit = size, unit
     return _two(rest, 86400, "d", small, small_unit)
+
+
+def size(size_bytes: float) -> str:
+    """Bytes of a disk or a network, by thousands as both are sold: `98 MB`, `2.1 GB`."""
+    if size_bytes >= 1e9:
+        return f"{size_bytes / 1e9:.1f} GB"
+    if size_bytes >= 1e6:
+        return f"{size_bytes / 1e6:.0f} MB"
+    return f"{size_bytes / 1e3:.0f} kB" if size_bytes else "0 B"
+
+
+def memory_size(size_bytes: float) -> str:
+    """Bytes of memory, by powers of two as it is built: `41.9 GiB`."""
+    return f"{size_bytes / 2**30:.1f} GiB"
 
 
 def _two(whole_s: int, size: int, unit: str, small: int, small_unit: str) -> str:

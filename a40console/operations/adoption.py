@@ -9,7 +9,7 @@ from a40console.engines.logs import last_lines
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import OUTPUT_FILE
 from a40console.model.engine import EngineState
-from a40console.operations.record import RunRecord, has_served
+from a40console.operations.record import RunRecord, before, has_served
 from a40console.operations.status import EngineStatus
 
 EXAMINED_LINES = 2000
@@ -22,7 +22,7 @@ def adopted_status(run: RunRecord, process: EngineProcess, now_s: float) -> Engi
     One that had come to serve is taken to serve: whether it still answers is telemetry's to tell,
     and nothing here may end it.
     """
-    identity = process.identity
+    identity, earlier = process.identity, before(process.run_dir)
     status = EngineStatus(
         state=EngineState.STARTING,
         profile=run.profile,
@@ -33,6 +33,8 @@ def adopted_status(run: RunRecord, process: EngineProcess, now_s: float) -> Engi
         session_id=identity.session_id,
         leader=identity.leader,
         started_at_s=identity.started_monotonic_s,
+        restarts=earlier.restarts,
+        end=earlier.end,
     )
     if process.state() is ProcessState.ORPHANED:
         return replace(

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from a40console.engines.capability import check
 from a40console.model.control import ProfileSummary
 from a40console.model.profile import Profile
+from a40console.paths import Paths
 from a40console.profiles.loader import ProfileSet
 
 
 def summarise(
-    profile: Profile, found: ProfileSet, environment: Mapping[str, str]
+    profile: Profile, found: ProfileSet, environment: Mapping[str, str], paths: Paths
 ) -> ProfileSummary:
     """One line of the list; `environment` says where programs are looked for."""
     asked = profile.speculation
-    capability = check(profile, environment)
+    capability = check(profile, environment, environments=paths.environments)
     state = "on" if asked and asked.enabled else "off"
     return ProfileSummary(
         name=profile.name,

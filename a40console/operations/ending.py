@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from a40console.engines.diagnosis import Ending, diagnose
 from a40console.engines.logs import last_lines
-from a40console.engines.process import EngineProcess
+from a40console.engines.process import EngineProcess, StopReport
 from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT, EngineExit
-from a40console.errors import ConsoleError, NotServingError
+from a40console.engines.tree import ProcessInfo
+from a40console.errors import ConsoleError, NotServingError, TimedOutError
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Missing
 from a40console.operations.status import EngineStatus
@@ -101,3 +103,24 @@ def refused_start(status: EngineStatus, error: ConsoleError) -> EngineStatus:
         end_evidence=error.evidence,
         remedy=error.remedy or "Mend that, then start it again.",
     )
+
+
+def left_behind(
+    status: EngineStatus, survivors: Sequence[ProcessInfo], report: StopReport
+) -> EngineStatus:
+    """The status that a stop leaves which did not end everything."""
+    return replace(
+        status,
+        state=EngineState.ORPHANED,
+        phase=None,
+        survivors=tuple(survivors),
+        left="unkillable" if report.unkillable else "survivors",
+    )
+
+
+def not_gone(report: StopReport) -> TimedOutError:
+    """What such a stop is told as: it is not waited for any longer."""
+    remedy = "Try again: a40console engine clean"
+    if report.unkillable:
+        remedy = "Restart the pod: nothing inside it can end them. All else goes on meanwhile."
+    return TimedOutError("The engine is not gone", evidence=report.describe(), remedy=remedy)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from a40console.engines.capability import needs_gpu
+from a40console.engines.gpu_holders import gpu_holders
+from a40console.engines.tree import ProcessInfo
 from a40console.errors import RefusedError
 from a40console.model.figures import Missing, number
 from a40console.model.profile import Profile
@@ -29,17 +31,25 @@ class GpuMemory:
         expected: bool = False,
         period_s: float = 1.0,
         wait_s: float = WAIT_S,
+        holders: Callable[[], Sequence[ProcessInfo]] = gpu_holders,
     ) -> None:
         self._read_gpus = read_gpus
         self._expected = expected
         self._period_s = period_s
         self._wait_s = wait_s
+        self._holders = holders
 
-    async def wait_for_room(self, profile: Profile) -> int | None:
+    async def wait_for_room(
+        self, profile: Profile, tell: Callable[[str, float], None] = lambda text, left_s: None
+    ) -> int | None:
         """Bytes in use before the start, once the profile's share fits; None without a GPU.
 
+        Args:
+            profile: What is to start.
+            tell: Takes what it waits for, and for how many seconds more at the most.
+
         Raises:
-            RefusedError: If the memory is not freed in time; it says how much is held.
+            RefusedError: If the memory is not freed in time; it says how much is held, and by whom.
         """
         total, used = await self._first_reading()
         if total is None or used is None or not needs_gpu(profile):
@@ -47,13 +57,15 @@ class GpuMemory:
         share = profile.gpu_memory_utilization or DEFAULT_UTILIZATION
         waited_s = 0.0
         while used is not None and total - used + SLACK_BYTES < share * total:
+            held = f"{used / 2**30:.1f} of {total / 2**30:.1f} GiB"
             if waited_s >= self._wait_s:
+                who = _who(await asyncio.to_thread(self._holders))
                 raise RefusedError(
                     f"{profile.name} needs {share:.0%} of the GPU's memory, and it is not free",
-                    evidence=f"{used / 2**30:.1f} of {total / 2**30:.1f} GiB are in use after "
-                    f"{waited_s:.0f} s of waiting; who holds them is not visible from a pod",
+                    evidence=f"{held} are in use after {waited_s:.0f} s of waiting; {who}",
                     remedy="End what holds it, or lower gpu_memory_utilization in the profile.",
                 )
+            tell(f"waits for GPU memory: {held} are in use", self._wait_s - waited_s)
             await asyncio.sleep(self._period_s)
             waited_s += self._period_s
             total_now, used = self._now()
@@ -74,3 +86,14 @@ class GpuMemory:
         if isinstance(gpus, Missing) or not gpus:
             return None, None
         return number(gpus[0].memory_total_bytes), number(gpus[0].memory_used_bytes)
+
+
+def _who(holders: Sequence[ProcessInfo]) -> str:
+    """Who may hold the memory: the processes here that use a GPU, or that there are none."""
+    if not holders:
+        return (
+            "no process that is visible from here uses the GPU: a neighbour's does, or one that "
+            "ended and is not let go by the driver (restart the pod if it stays)"
+        )
+    names = ", ".join(f"{process.name} (pid {process.pid})" for process in holders)
+    return f"of the processes here {names} {'use' if len(holders) > 1 else 'uses'} the GPU"

@@ -10,14 +10,20 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
-from a40console.engines.process import EngineProcess, ProcessState
+from a40console.engines.process import EngineProcess, ProcessState, StopReport
 from a40console.engines.run_record import UNSEEN_EXIT
 from a40console.errors import ConsoleError, NotServingError, RefusedError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations import desire, record
 from a40console.operations.adoption import adopted_status
-from a40console.operations.ending import end_of, failed_start, refused_start
+from a40console.operations.ending import (
+    end_of,
+    failed_start,
+    left_behind,
+    not_gone,
+    refused_start,
+)
 from a40console.operations.roles import Recorder, Starter
 from a40console.operations.speculation import with_speculation
 from a40console.operations.status import EngineStatus, refuse_another
@@ -59,6 +65,7 @@ class EngineOperator:
         self._watching: asyncio.Task[None] | None = None
         self._process: EngineProcess | None = None
         self._stops_wanted = 0
+        self._unwanted = False  # told to stop: what is left of it is not started again
         self.status = EngineStatus()
         self.on_change: Callable[[EngineStatus], None] = lambda status: None
         """Called after each change of status: telemetry and gateway follow the engine by it."""
@@ -106,6 +113,7 @@ class EngineOperator:
                 self._starting.cancel()
             async with self._turn:
                 desire.forget(self._desired_file)
+                self._unwanted = True
                 if self._process is not None:
                     return await self._take_down(self._process)
                 if self.status.state is EngineState.ABSENT:
@@ -147,7 +155,7 @@ class EngineOperator:
             self._unwatch()
             report = await self._process.stop(term_timeout_s=CLEAN_TIMEOUT_S)
             if report.left:
-                raise self._left_behind(self._process, report.describe())
+                raise self._left_behind(self._process, report)
             record.remove_stale_socket(self.status.run)
             self._record("engine.cleaned", report.describe())
             self._process = None
@@ -267,6 +275,7 @@ class EngineOperator:
         )
         self._publish(fresh)
         desire.remember(self._desired_file, profile)
+        self._unwanted = False
         try:
             await self._start_once(profile, fresh)
         except NotServingError:
@@ -307,7 +316,7 @@ class EngineOperator:
         ended = process.state() is ProcessState.ENDED
         report = await process.stop(socket_path=record.socket_of(self.status.run))
         if report.left:
-            return self._left_behind(process, report.describe())
+            return self._left_behind(process, report)
         self._process = None
         explain = self._explain if ended else None
         error, failed = failed_start(process, self.status, error, explain)
@@ -321,7 +330,7 @@ class EngineOperator:
         self._publish(replace(self.status, state=EngineState.STOPPING, phase=None))
         report = await process.stop(socket_path=record.socket_of(self.status.run))
         if report.left:
-            raise self._left_behind(process, report.describe())
+            raise self._left_behind(process, report)
         self._process = None
         end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
         profile, run = self.status.profile, self.status.run
@@ -330,19 +339,11 @@ class EngineOperator:
         self._record("engine.stopped", f"{name}: {report.describe()}")
         return report.describe()
 
-    def _left_behind(self, process: EngineProcess, text: str) -> ConsoleError:
-        self._publish(
-            replace(
-                self.status,
-                state=EngineState.ORPHANED,
-                phase=None,
-                survivors=tuple(process.members()),
-                left="unkillable",
-            )
-        )
-        self._record("engine.left_behind", text, "error")
+    def _left_behind(self, process: EngineProcess, report: StopReport) -> ConsoleError:
+        self._publish(left_behind(self.status, process.members(), report))
+        self._record("engine.left_behind", report.describe(), "error")
         self._watch(process)
-        return ConsoleError("The engine is not gone", evidence=text, remedy="Try: engine clean")
+        return not_gone(report)
 
     def _watch(self, process: EngineProcess) -> None:
         self._watching = asyncio.create_task(self._follow(Watcher(process, self._explain)))
@@ -361,7 +362,10 @@ class EngineOperator:
             if ending.final:
                 self._process = None
                 record.remove_stale_socket(ending.status.run)
-                await self._start_again(self.status)
+                if self._unwanted:
+                    self._publish(replace(self.status, state=EngineState.STOPPED))
+                else:
+                    await self._start_again(self.status)
 
     async def _start_again(self, ended: EngineStatus) -> None:
         """Start it anew as often as the policy says, unless the operator acts meanwhile."""

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from a40console.engines import command
-from a40console.engines.capability import find_executable
+from a40console.engines.capability import find_program
 from a40console.engines.command import LaunchPlan, Site, argv_digest, engine_environment, plan
 from a40console.engines.launching import Launch
 from a40console.engines.plugin_folder import (
+    TOKEN_FILE_VARIABLE,
     EngineEnvironmentError,
     engine_python,
     plugin_environment,
@@ -55,7 +56,7 @@ def prepare(
     folder = make_private(paths.engine_runs / run_id)
     make_private(paths.runtime, link=False)
     on_socket = profile.listen == "socket"
-    executable = _executable(profile)
+    executable = _executable(profile, paths)
     token = secrets.token_urlsafe(24)
     site = Site(
         python=sys.executable,
@@ -111,17 +112,19 @@ def free_port() -> int:
         return port
 
 
-def _executable(profile: Profile) -> Path | None:
+def _executable(profile: Profile, paths: Paths) -> Path | None:
     """The engine's program; None for the embedded server."""
     if profile.kind == "llamacpp" and profile.executable is None:
         return None
-    found = find_executable(profile.executable or "vllm", os.environ)
-    return Path(found) if found else None
+    found = find_program(profile, os.environ, paths.environments)
+    return Path(found.path) if found else None
 
 
 def _plugin(
     profile: Profile, paths: Paths, token_file: Path, executable: Path | None
 ) -> dict[str, str]:
+    if profile.kind == "sim" and profile.plugin:
+        return {TOKEN_FILE_VARIABLE: str(token_file)}
     if profile.kind != "vllm" or not profile.plugin or executable is None:
         return {}
     named = {**os.environ, **profile.environment}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,15 +13,27 @@ from a40console.engines.command import API_KEY_VARIABLES
 from a40console.engines.ports import socket_is_stale
 from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
-from a40console.model.engine import Endpoint
+from a40console.model.engine import Endpoint, EngineEnd
 from a40console.model.profile import Profile
 
 RECORD_FILE = "run.json"
 TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
 SERVED_FILE = "served"
+BEFORE_FILE = "before.json"
 KEPT_RUNS = 20
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What went before an engine start."""
+
+    restarts: int = 0
+    """Starts by us after it ended by itself, since it was last asked for."""
+
+    end: EngineEnd | None = None
+    """Of the engine before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +85,23 @@ def has_served(folder: Path) -> bool:
     return (folder / SERVED_FILE).exists()
 
 
+def note_before(folder: Path, restarts: int, end: EngineEnd | None) -> None:
+    """Note what went before this start, for a service that finds its engine again."""
+    before = Before(restarts=restarts, end=end)
+    try:
+        write_private(folder / BEFORE_FILE, json.dumps(encode(before)))
+    except OSError as error:
+        log.warning("what went before the start could not be noted: %s", error)
+
+
+def before(folder: Path) -> Before:
+    """What went before the start of a run folder, as far as it was noted."""
+    try:
+        return decode(Before, read_json(folder / BEFORE_FILE))
+    except (OSError, ValueError, DecodeError):
+        return Before()
+
+
 def load(folder: Path) -> RunRecord | None:
     """The record of a run folder; None where there is none that can be read."""
     try:
@@ -82,10 +112,14 @@ def load(folder: Path) -> RunRecord | None:
 
 def latest(runs: Path) -> RunRecord | None:
     """The record of the newest start."""
+    return next(kept(runs), None)
+
+
+def kept(runs: Path) -> Iterator[RunRecord]:
+    """The records of every start that is kept, the newest first."""
     for folder in sorted(_folders(runs), reverse=True):
         if record := load(folder):
-            return record
-    return None
+            yield record
 
 
 def prune(runs: Path) -> None:

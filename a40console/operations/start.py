@@ -11,13 +11,15 @@ from pathlib import Path
 from a40console.engines.capability import check
 from a40console.engines.effective import differences
 from a40console.engines.logs import LogReader, last_lines
+from a40console.engines.phases import ORDER
 from a40console.engines.ports import PortHolder, describe
 from a40console.engines.process import EngineProcess
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
 from a40console.engines.run_record import OUTPUT_FILE
+from a40console.engines.transfer import Transfer, TransferRate
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineState
-from a40console.model.figures import Figure, Missing, measured
+from a40console.model.figures import Estimated, Figure, Missing, measured, number
 from a40console.model.profile import Profile
 from a40console.operations import record
 from a40console.operations.ending import refused_start
@@ -43,6 +45,7 @@ class EngineStarter:
         memory: GpuMemory,
         threads: Callable[[], int],
         recorder: Recorder,
+        past: PastStarts,
         clock: Callable[[], float],
     ) -> None:
         self._paths = paths
@@ -50,7 +53,7 @@ class EngineStarter:
         self._threads = threads
         self._record = recorder
         self._clock = clock
-        self._past = PastStarts(paths.state / "starts.json")
+        self._past = past
 
     async def launch(
         self, profile: Profile, status: EngineStatus, publish: Publish
@@ -72,7 +75,7 @@ class EngineStarter:
         Raises:
             RefusedError: If not.
         """
-        can = check(profile, os.environ)
+        can = check(profile, os.environ, environments=self._paths.environments)
         if not can.ready:
             raise RefusedError(f"{profile.name} cannot run here", evidence=can.why_not or "")
         await asyncio.to_thread(check_room, self._paths)
@@ -83,7 +86,7 @@ class EngineStarter:
         await self.check(profile)
         refuse_taken_port(profile)
         model_path = await self._fetch(profile, status, publish)
-        baseline = await self._memory.wait_for_room(profile)
+        baseline = await self._memory.wait_for_room(profile, self._teller(status, publish))
         run, launch = await asyncio.to_thread(
             prepare,
             profile,
@@ -92,6 +95,7 @@ class EngineStarter:
             threads=self._threads(),
             vram=baseline,
         )
+        record.note_before(run.folder(self._paths.engine_runs), status.restarts, status.end)
         self._record("engine.starting", f"{profile.name} starts", data={"run": run.id})
         process = await EngineProcess.start(run.folder(self._paths.engine_runs), launch)
         starting = replace(
@@ -130,7 +134,7 @@ class EngineStarter:
                 remedy=error.remedy,
             ) from error
         record.note_served(process.run_dir)
-        self._past.add(run.profile.name, progress.durations_s)
+        self._past.measured(run.id, progress.durations_s)
         lines = await asyncio.to_thread(last_lines, progress.output, 4000)
         return replace(
             progress.status,
@@ -142,6 +146,28 @@ class EngineStarter:
             stall=None,
             differences=differences(run.profile, lines),
         )
+
+    def _teller(self, status: EngineStatus, publish: Publish) -> Callable[[str, float], None]:
+        """Publishes that a start waits for memory; the first time it is an event too."""
+        since_s = self._clock()
+        told = False
+
+        def tell(text: str, left_s: float) -> None:
+            nonlocal told
+            if not told:
+                told = True
+                self._record("engine.waiting_for_memory", text, "warn")
+            publish(
+                replace(
+                    status,
+                    phase="memory",
+                    phase_since_s=since_s,
+                    phase_detail=text,
+                    eta=Missing(f"{text}; it is refused in {left_s:.0f} s"),
+                )
+            )
+
+        return tell
 
     async def free_port(self, status: EngineStatus, publish: Publish) -> bool:
         """Wait, counting down, where closed connections alone kept an engine from its port.
@@ -171,10 +197,13 @@ class EngineStarter:
         return run is not None and await PortWait().until_free(run.profile, tell)
 
     async def _fetch(self, profile: Profile, status: EngineStatus, publish: Publish) -> Path | None:
-        began_s = self._clock()
+        began_s, transfer = self._clock(), TransferRate()
 
         def progress(done: int, whole: int) -> None:
-            detail = f"{done / 1e6:.0f} of {whole / 1e6:.0f} MB" if whole else ""
+            moment = transfer.read(self._clock(), done, whole or Missing("the source does not say"))
+            detail, left_s = transfer_in_words(moment), number(moment.eta_s)
+            unknown = _unforeseen("a download's end is not foreseen", detail)
+            eta = unknown if left_s is None else Estimated(left_s)
             publish(
                 replace(
                     status,
@@ -182,7 +211,7 @@ class EngineStarter:
                     phase="download",
                     phase_since_s=began_s,
                     phase_detail=detail,
-                    eta=Missing("a download's end is not foreseen"),
+                    eta=eta,
                 )
             )
 
@@ -263,7 +292,28 @@ class _Progress:
             phase=phase,
             phase_since_s=now_s - phase_s,
             phase_detail=stall.cause if stall else self._tracker.progress,
-            eta=self._starter.eta(self.run.profile.name, phase, phase_s),
+            eta=self._eta(phase, phase_s),
             stall=stall,
         )
         self._publish(self.status)
+
+    def _eta(self, phase: str, phase_s: float) -> Figure:
+        """Seconds until it serves; where that is not known, how far it is."""
+        eta = self._starter.eta(self.run.profile.name, phase, phase_s)
+        if isinstance(eta, Missing) and phase != ORDER[-1]:
+            return _unforeseen(eta.reason, self._tracker.progress)
+        return eta
+
+
+def transfer_in_words(moment: Transfer) -> str:
+    """How far a download is and how fast it goes."""
+    words = f"{moment.done_bytes / 1e6:.0f}"
+    if (whole := number(moment.total_bytes)) is not None:
+        words += f" of {whole / 1e6:.0f}"
+    rate = number(moment.bytes_per_s)
+    return f"{words} MB" if rate is None else f"{words} MB, {rate / 1e6:.1f} MB/s"
+
+
+def _unforeseen(why: str, progress: str) -> Missing:
+    """An estimate that cannot be made, with the last sign of progress in its place."""
+    return Missing(f"{progress}; {why}" if progress else why)

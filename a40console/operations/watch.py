@@ -127,7 +127,7 @@ def _orphaned(
         phase=None,
         end=end,
         survivors=tuple(survivors),
-        left="survivors",
+        left=before.left or "survivors",  # what outlived SIGKILL is still that
     )
     text = f"the engine's leader is gone ({end.cause}), {names} lives on"
     return Ending(status, "" if told else "engine.orphaned", text, {"left": names}, final=False)

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from a40console.advisor.evidence import Evidence, StalledStart, Survivor
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from a40console.advisor.evidence import Evidence, LoggedSpeed, StalledStart, Stalls, Survivor
+from a40console.advisor.limit import explain
+from a40console.engines.run_record import OUTPUT_FILE
+from a40console.errors import NoServiceError
 from a40console.model.engine import EngineState
-from a40console.model.figures import Missing
+from a40console.model.explanation import Explanation
+from a40console.model.figures import Figure, Missing, number
+from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
+from a40console.service.assemble import gpus_of
+from a40console.service.trends import TrendKeeper, sample
+from a40console.telemetry.host import HostSampler
+from a40console.telemetry.log_speed import LogSpeed
+from a40console.telemetry.nvml import GpuSampler
+from a40console.telemetry.pressure import Pressure
 from a40console.telemetry.view import EngineView
 
 
 def evidence(
     status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
 ) -> Evidence:
-    """The signals that no block of the snapshot holds."""
+    """The signals of this instant that no block of the snapshot holds."""
     quiet, stall = Missing("no engine answers"), status.stall
     starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
     return Evidence(
@@ -30,4 +46,98 @@ def evidence(
         state_trouble=state_trouble or "",
         end_evidence=status.end_evidence,
         end_remedy=status.remedy,
+    )
+
+
+class EvidenceKeeper:
+    """Adds the short past to the evidence, and explains snapshots by the same evidence.
+
+    Args:
+        host: The machine's figures.
+        gpu: Its GPUs.
+        runs: Where the engines' starts lie, each with its output.
+        clock: Monotonic clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: HostSampler,
+        gpu: GpuSampler,
+        runs: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._host = host
+        self._gpu = gpu
+        self._runs = runs
+        self._clock = clock
+        self._trends = TrendKeeper()
+        self._log_speed = LogSpeed()
+        self._lives = 0
+        self._reset_s: float | None = None
+        self._last = Evidence()
+
+    def take(
+        self, status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
+    ) -> Evidence:
+        """Observe this instant; the evidence for its snapshot."""
+        now_s, pressure = self._clock(), self._host.pressure()
+        gpus = gpus_of(view, self._gpu.view())
+        taken = sample(now_s, view, self._host.view(), gpus, pressure.oom_kills)
+        self._trends.observe(taken, life=(status.run.id if status.run else None, self._life(view)))
+        generated = number(view.generated_tokens) if view else None
+        run = status.run if view is not None else None
+        path = run.folder(self._runs) / OUTPUT_FILE if run is not None else None
+        self._log_speed.observe(path, generated, now_s)
+        self._last = replace(
+            evidence(status, view, state_trouble=state_trouble),
+            trends=self._trends.trends(),
+            stalls=_stalls(pressure),
+            asked_max_running=_asked_max_running(status),
+            logged=self._logged(now_s),
+            hidden_processes=self._gpu.hidden_processes,
+        )
+        return self._last
+
+    def explain(self, snapshot: Snapshot | None) -> Explanation:
+        """Why the newest snapshot's speed is what it is.
+
+        Raises:
+            NoServiceError: Before there is a snapshot.
+        """
+        if snapshot is None:
+            raise NoServiceError("The service has made no snapshot yet", remedy="Try again.")
+        return explain(snapshot, self._last)
+
+    def _life(self, view: EngineView | None) -> int:
+        """Counts how often the counters were seen to begin again."""
+        reset_s = number(view.counters_reset_s) if view else None
+        if reset_s is not None and (self._reset_s is None or reset_s < self._reset_s):
+            self._lives += 1
+        self._reset_s = reset_s
+        return self._lives
+
+    def _logged(self, now_s: float) -> LoggedSpeed | None:
+        found = self._log_speed.disagreement(now_s)
+        if found is None:
+            return None
+        return LoggedSpeed(
+            logged_tokens_per_s=found.logged_tokens_per_s,
+            counted_tokens_per_s=found.counted_tokens_per_s,
+            over_s=found.over_s,
+            speakers=found.speakers,
+        )
+
+
+def _asked_max_running(status: EngineStatus) -> Figure:
+    asked = status.profile.max_running if status.profile else None
+    return Missing("the profile does not say") if asked is None else asked
+
+
+def _stalls(pressure: Pressure) -> Stalls:
+    return Stalls(
+        origin=pressure.origin,
+        io_some_ratio=pressure.io_some_ratio,
+        io_full_ratio=pressure.io_full_ratio,
+        memory_full_ratio=pressure.memory_full_ratio,
     )

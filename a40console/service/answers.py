@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable
 
 from a40console import __version__
-from a40console.engines.logs import read_chunk
-from a40console.engines.run_record import OUTPUT_FILE
-from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
+from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
+from a40console.model.explanation import Explanation
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
 from a40console.operations.catalogue import summarise
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
+from a40console.service.engine_outputs import EngineOutputs
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.journal import Journal
 
@@ -28,11 +28,13 @@ class ServiceAnswers:
         journal: Journal,
         door: GatewayDoor,
         read_status: Callable[[], EngineStatus],
+        explain: Callable[[], Explanation],
     ) -> None:
         self._paths = paths
         self._journal = journal
         self._door = door
         self._read_status = read_status
+        self._explain = explain
 
     def hello(self) -> Hello:
         """Who answers."""
@@ -49,16 +51,18 @@ class ServiceAnswers:
         """Every profile that can be read, with whether this machine can run it."""
         found = load_profiles(self._paths.profiles)
         return tuple(
-            summarise(profile, found, os.environ) for _, profile in sorted(found.profiles.items())
+            summarise(profile, found, os.environ, self._paths)
+            for _, profile in sorted(found.profiles.items())
         )
 
-    def logs(self, offset: int, limit_bytes: int) -> LogChunk:
-        """A piece of the newest engine's output."""
-        run = self._read_status().run
-        if run is None:
-            return LogChunk(path=None, text="", next_offset=0)
-        path = run.folder(self._paths.engine_runs) / OUTPUT_FILE
-        return read_chunk(path, offset, limit_bytes=limit_bytes)
+    @property
+    def outputs(self) -> EngineOutputs:
+        """What the engines have written."""
+        return EngineOutputs(self._paths, lambda: self._read_status().run)
+
+    def why(self) -> Explanation:
+        """What explains the newest snapshot's speed."""
+        return self._explain()
 
     def environment(self) -> ClientEnvironment:
         """What Claude Code and OpenAI clients must set to use the gateway."""

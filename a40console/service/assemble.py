@@ -7,11 +7,12 @@ from typing import Literal
 
 from a40console.advisor.advice import FindingClock, advise
 from a40console.advisor.evidence import Evidence
+from a40console.advisor.limit import explain
 from a40console.advisor.limit import limit as limit_of
-from a40console.advisor.readings import LimitEvidence, fresh
+from a40console.advisor.readings import fresh
 from a40console.gateway.meter import RequestCounts
 from a40console.model import blank
-from a40console.model.engine import EngineState
+from a40console.model.engine import EngineState, is_simulated
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.freshness import present
 from a40console.model.profile import Profile
@@ -28,7 +29,7 @@ from a40console.model.snapshot import (
     SourceStatus,
     SpeculationInfo,
 )
-from a40console.service.cost import Spending, cost
+from a40console.service.cost import Account, Spending, cost
 from a40console.telemetry.view import EngineView
 
 HUNG_CODE = "engine-hung"
@@ -65,6 +66,7 @@ class Parts:
     gpus: tuple[Gpu, ...] | Missing
     sources: tuple[SourceStatus, ...]
     profile: Profile | None
+    account: Account
     evidence: Evidence
 
 
@@ -80,7 +82,7 @@ def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
         hung_s = parts.evidence.generation_flat_s
         engine = replace(engine, state=EngineState.HUNG, phase_s=hung_s)
         draft = replace(draft, engine=engine)
-        limit = limit_of(LimitEvidence.of(draft))
+        limit = limit_of(explain(draft, parts.evidence))
     return replace(draft, limit=limit, findings=findings)
 
 
@@ -95,7 +97,7 @@ def _draft(parts: Parts) -> Snapshot:
         at=parts.moment.at,
         monotonic_s=parts.moment.monotonic_s,
         interval_s=parts.moment.interval_s,
-        simulated=engine.kind == "sim",
+        simulated=engine.kind == "sim" or is_simulated(engine.version),
         service=parts.service,
         engine=engine,
         slots=view.slots if view else why,
@@ -113,7 +115,7 @@ def _draft(parts: Parts) -> Snapshot:
         host=parts.host,
         cost=cost(
             Spending(
-                usd_per_hour=parts.profile.usd_per_hour if parts.profile else None,
+                account=parts.account,
                 uptime_s=number(engine.uptime_s),
                 generation_tokens_per_s=present(
                     throughput.generation_tokens_per_s,
@@ -135,6 +137,13 @@ def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
         return block
     aborted = block.aborted if number(block.aborted) is not None else counts.aborted
     return replace(block, aborted=aborted, failed=counts.failed)
+
+
+def gpus_of(
+    view: EngineView | None, driver: tuple[Gpu, ...] | Missing
+) -> tuple[Gpu, ...] | Missing:
+    """The engine's cards: a simulated engine's own, never this machine's in their place."""
+    return driver if view is None or view.gpus is None else view.gpus
 
 
 def with_bandwidth(

@@ -19,7 +19,8 @@ from a40console.model.engine import Endpoint, EngineState
 from a40console.model.event import Severity
 from a40console.model.figures import Missing
 from a40console.model.snapshot import Host, ServiceInfo, Snapshot
-from a40console.service.assemble import Moment, Parts, assemble
+from a40console.service.assemble import Moment, Parts, assemble, gpus_of
+from a40console.service.cost import UNPAID
 from a40console.service.engine_block import foreign_block
 from a40console.service.journal import now
 from a40console.service.self_report import self_report
@@ -48,7 +49,7 @@ async def snapshots(
         on_event=_log_event,
     )
     machine = HostSampler(disk_path=Path(tempfile.gettempdir()), engine_pids=lambda: ())
-    findings = FindingClock()
+    findings = FindingClock(rise_s=0.0)  # the first look may be the only one
     began_s, seq = time.monotonic(), 0
     reading = asyncio.create_task(sampler.run())
     try:
@@ -92,9 +93,10 @@ def _parts(url: str, view: EngineView, host: Host, moment: tuple[int, float, flo
         view=view,
         gateway=None,
         host=host,
-        gpus=Missing("the engine's GPUs are not read from here"),
+        gpus=gpus_of(view, Missing("the engine's GPUs are not read from here")),
         sources=(),
         profile=None,
+        account=UNPAID,
         evidence=Evidence(
             generation_flat_s=view.progress.generation_flat_s,
             steps_flat_s=view.progress.steps_flat_s,

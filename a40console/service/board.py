@@ -1,18 +1,14 @@
-"""The newest snapshot, encoded once, and the past for charts; readers wait for the next one."""
+"""The newest snapshot, encoded once; readers wait for the next one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncIterator
 
 from a40console.errors import NoServiceError
 from a40console.model.codec import encode
-from a40console.model.control import HistoryPoint
 from a40console.model.snapshot import Snapshot
-
-HISTORY_POINTS = 3600
 
 
 class Board:
@@ -21,7 +17,6 @@ class Board:
     def __init__(self) -> None:
         self._line: bytes | None = None
         self._changed = asyncio.Event()
-        self._history: deque[HistoryPoint] = deque(maxlen=HISTORY_POINTS)
         self._closed = False
         self.snapshot: Snapshot | None = None
 
@@ -30,11 +25,10 @@ class Board:
         self._closed = True
         self._changed.set()
 
-    def pin(self, snapshot: Snapshot, point: HistoryPoint) -> None:
-        """Publish a snapshot and remember its point of history."""
+    def pin(self, snapshot: Snapshot) -> None:
+        """Publish a snapshot."""
         self.snapshot = snapshot
         self._line = json.dumps(encode(snapshot), separators=(",", ":")).encode()
-        self._history.append(point)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -57,7 +51,3 @@ class Board:
             yield line + b"\n"
             await self._changed.wait()
             line = self._line or line
-
-    def since(self, at_s: float) -> tuple[HistoryPoint, ...]:
-        """Points newer than a Unix time, oldest first."""
-        return tuple(point for point in self._history if point.at_s > at_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,17 +11,23 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from a40console.errors import ConsoleError, NoServiceError, RefusedError, TimedOutError
-from a40console.model.codec import DecodeError, decode
+from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.control import (
     ClientEnvironment,
     CommandResult,
+    Digest,
+    EngineStart,
     Hello,
-    HistoryPoint,
+    History,
     LogChunk,
     ProfileSummary,
+    ReadMark,
+    SpendingReport,
     Trouble,
 )
-from a40console.model.event import Event
+from a40console.model.engine_log import LogMeaning, LogPassage
+from a40console.model.event import Event, Severity
+from a40console.model.explanation import Explanation
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.paths import check_control_socket
 
@@ -103,25 +109,122 @@ class ServiceClient:
             raise self._unreachable(error) from error
         raise NoServiceError("The service ended the stream", remedy="It is probably restarting.")
 
-    async def history(self, since_s: float = 0.0) -> tuple[HistoryPoint, ...]:
-        """The past, one point a second, newer than a Unix time."""
-        return await self._get_list(HistoryPoint, "/v1/history", since=since_s)
+    async def history(
+        self,
+        since_s: float = 0.0,
+        *,
+        until_s: float | None = None,
+        points: int = 900,
+        step_s: float = 0.0,
+    ) -> History:
+        """The past after one Unix time and up to another, in at most `points` points.
 
-    async def events(self, since: int = 0, limit: int = 200) -> tuple[Event, ...]:
-        """The newest `limit` journal entries with an id above `since`, oldest first."""
-        return await self._get_list(Event, "/v1/events", since=since, limit=limit)
+        Args:
+            since_s: Where it begins; a negative one counts seconds back from now, 0 is all.
+            until_s: Where it ends; None is now.
+            points: How many points at the most.
+            step_s: They are not finer.
+        """
+        query = {} if until_s is None else {"until": until_s}
+        query |= {"step": step_s} if step_s else {}
+        return await self._get(History, "/v1/history", since=since_s, points=points, **query)
+
+    async def events(
+        self,
+        since: int = 0,
+        limit: int = 200,
+        *,
+        before: int | None = None,
+        severity: Severity = "info",
+        kind: str = "",
+        since_s: float = 0.0,
+    ) -> tuple[Event, ...]:
+        """The newest `limit` journal entries with an id above `since`, oldest first.
+
+        Args:
+            since: Entries with a greater id.
+            limit: How many at the most.
+            before: Entries with a smaller id alone: pages back through what is kept.
+            severity: The least severity.
+            kind: The kind, or its first words: `engine` is every `engine.…`.
+            since_s: Not before this Unix time; a negative one counts seconds back from now.
+        """
+        query: dict[str, Any] = {} if before is None else {"before": before}
+        query |= {"kind": kind} if kind else {}
+        query |= {"severity": severity} if severity != "info" else {}
+        query |= {"since_s": since_s} if since_s else {}
+        return await self._get_list(Event, "/v1/events", since=since, limit=limit, **query)
+
+    async def digest(
+        self, *, since_event: int | None = None, since_s: float | None = None
+    ) -> Digest:
+        """What happened after an event, after an instant, or by both.
+
+        Args:
+            since_event: Events with a greater id are told.
+            since_s: Figures count from this Unix time on (negative: seconds back); without it,
+                from the event's time.
+        """
+        query: dict[str, Any] = {} if since_event is None else {"since_event": since_event}
+        query |= {} if since_s is None else {"since": since_s}
+        return await self._get(Digest, "/v1/digest", **query)
+
+    async def read_mark(self) -> ReadMark:
+        """Up to where the operator has read the journal."""
+        return await self._get(ReadMark, "/v1/read-mark")
+
+    async def mark_read(self, event_id: int) -> ReadMark:
+        """Note that the operator has read up to an event; it never goes back."""
+        data = await self._request("POST", "/v1/read-mark", json={"event": event_id})
+        return _decoded(ReadMark, data)
+
+    async def starts(self, limit: int = 20) -> tuple[EngineStart, ...]:
+        """The newest engine starts that are still known, newest first."""
+        return await self._get_list(EngineStart, "/v1/starts", limit=limit)
+
+    async def spending(self, since_s: float = -86_400.0) -> SpendingReport:
+        """Dollars and tokens by the hour; a negative Unix time counts seconds back from now."""
+        return await self._get(SpendingReport, "/v1/spending", since=since_s)
 
     async def profiles(self) -> tuple[ProfileSummary, ...]:
         """Every profile, shipped and the operator's own."""
         return await self._get_list(ProfileSummary, "/v1/profiles")
 
-    async def logs(self, offset: int = -65536, limit_bytes: int = 65536) -> LogChunk:
-        """The engine's output from a byte offset; a negative one counts from the end."""
-        return await self._get(LogChunk, "/v1/logs", offset=offset, limit=limit_bytes)
+    async def logs(
+        self,
+        offset: int = -65536,
+        limit_bytes: int = 65536,
+        *,
+        start: str = "",
+        newest: bool = False,
+    ) -> LogChunk:
+        """The engine's output from a byte offset; a negative one counts from the end.
+
+        Args:
+            offset: Where to begin.
+            limit_bytes: The longest piece.
+            start: Of which engine start; empty is the newest.
+            newest: Where more is waiting, take the end of it and say how many lines are left out.
+        """
+        query: dict[str, Any] = {"start": start} if start else {}
+        query |= {"newest": 1} if newest else {}
+        return await self._get(LogChunk, "/v1/logs", offset=offset, limit=limit_bytes, **query)
+
+    async def explain_output(
+        self, passages: Sequence[LogPassage], *, start: str = ""
+    ) -> tuple[LogMeaning | None, ...]:
+        """What lines of an engine's output mean; None where that is not known."""
+        asked = {"start": start, "passages": [encode(passage) for passage in passages]}
+        data = await self._request("POST", "/v1/logs/explain", json=asked)
+        return tuple(None if item is None else _decoded(LogMeaning, item) for item in data)
 
     async def environment(self) -> ClientEnvironment:
         """What a client must set to reach the gateway, its token included."""
         return await self._get(ClientEnvironment, "/v1/environment")
+
+    async def why(self) -> Explanation:
+        """What explains the newest snapshot's speed, ranked, and what was ruled out how."""
+        return await self._get(Explanation, "/v1/why")
 
     async def start(self, command: str, **arguments: str) -> CommandResult:
         """Begin a command; answers at once with its id.
@@ -136,10 +239,10 @@ class ServiceClient:
         """How far a command is."""
         return await self._get(CommandResult, f"/v1/commands/{command_id}")
 
-    async def _get(self, kind: type[T], path: str, **query: Any) -> T:
+    async def _get(self, kind: type[T], path: str, /, **query: Any) -> T:
         return _decoded(kind, await self._request("GET", path, params=query))
 
-    async def _get_list(self, kind: type[T], path: str, **query: Any) -> tuple[T, ...]:
+    async def _get_list(self, kind: type[T], path: str, /, **query: Any) -> tuple[T, ...]:
         data = await self._request("GET", path, params=query)
         return tuple(_decoded(kind, item) for item in data)
 

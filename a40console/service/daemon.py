@@ -27,22 +27,27 @@ from a40console.operations import desire
 from a40console.operations.ending import explain
 from a40console.operations.memory import GpuMemory
 from a40console.operations.operator import EngineOperator
+from a40console.operations.past_starts import PastStarts
 from a40console.operations.start import EngineStarter
 from a40console.operations.status import EngineStatus
 from a40console.operations.watch import RestartPolicy
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
-from a40console.service.advisor_evidence import evidence
+from a40console.service.advisor_evidence import EvidenceKeeper
 from a40console.service.answers import ServiceAnswers
 from a40console.service.api import ControlApi
-from a40console.service.assemble import Moment, Parts, assemble
+from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.board import Board
+from a40console.service.bookkeeping import Bookkeeper
+from a40console.service.chronicle import Chronicle
 from a40console.service.engine_block import engine_block
+from a40console.service.examination import doctor_handler
 from a40console.service.follower import EngineFollower
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.handlers import Handlers
-from a40console.service.history import history_point
 from a40console.service.journal import Journal, now
+from a40console.service.past_api import PastRoutes
+from a40console.service.read_marks import ReadMarks
 from a40console.service.self_report import self_report
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
@@ -71,6 +76,12 @@ class Daemon:
         self.stopping = asyncio.Event()
         self._journal = Journal(paths.events)
         self._board = Board()
+        self._chronicle = Chronicle(
+            paths.state / "history.sqlite",
+            interval_s=settings.service.interval_s,
+            recorder=self._journal.record,
+        )
+        self._books = Bookkeeper(self._chronicle, self._journal, settings.rent)
         self._meter = Meter(clock=time.monotonic)
         self._findings = FindingClock()
         self._members: list[int] = []
@@ -78,11 +89,16 @@ class Daemon:
         self._members_until_s = 0.0
         self._gpu = GpuSampler()
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
+        self._evidence = EvidenceKeeper(host=self._host, gpu=self._gpu, runs=paths.engine_runs)
+        self._starts = PastStarts(paths.state / "starts.json")
         starter = EngineStarter(
             paths=paths,
-            memory=GpuMemory(self._gpu.view, expected=gpu_present()),
+            memory=GpuMemory(
+                self._gpu.view, expected=gpu_present(), wait_s=settings.service.gpu_wait_s
+            ),
             threads=self._engine_threads,
             recorder=self._journal.record,
+            past=self._starts,
             clock=time.monotonic,
         )
         self._operator = EngineOperator(
@@ -119,16 +135,26 @@ class Daemon:
             has_gpu=gpu_present,
             gateway=lambda: (self._door.url, self._door.token),
             stop=self.stopping.set,
+            record=self._journal.record,
+            doctor=doctor_handler(self._paths),
         )
         answers = ServiceAnswers(
             paths=self._paths,
             journal=self._journal,
             door=self._door,
             read_status=self._status,
+            explain=lambda: self._evidence.explain(self._board.snapshot),
+        )
+        past = PastRoutes(
+            journal=self._journal,
+            chronicle=self._chronicle,
+            starts=self._starts,
+            marks=ReadMarks(self._paths.state / "read-mark.json", lambda: self._journal.last_id),
+            terms=lambda: self._books.terms(self._status().profile),
         )
         return ControlApi(
             board=self._board,
-            journal=self._journal,
+            past=past,
             commands=CommandTasks(handlers.table(), self._journal),
             answers=answers,
         ).app()
@@ -139,10 +165,12 @@ class Daemon:
         text = "the service is back after its worker ended" if self._again else "the service starts"
         self._journal.record("service.started", text, "warn" if self._again else "info")
         self._gpu.start()
+        await self._chronicle.open()
         first = self._first_engine(profile, start=engine)
         tasks = [
             asyncio.create_task(self._tick_for_ever(), name="snapshots"),
             asyncio.create_task(first, name="first engine"),
+            asyncio.create_task(self._chronicle.run(), name="history"),
         ]
         try:
             yield
@@ -156,11 +184,16 @@ class Daemon:
             self._gpu.stop()
             left = "the engine keeps running" if self._status().living else "no engine runs"
             self._journal.record("service.stopped", f"the service stops; {left}")
+            await self._chronicle.close()
 
     async def _first_engine(self, profile: str | None, *, start: bool) -> None:
         """Take over what runs; else start what is asked for, or what ran when we were last here."""
         try:
-            if await self._operator.adopt():
+            try:
+                adopted = await self._operator.adopt()
+            finally:
+                self._starts.find_ends(self._paths.engine_runs)
+            if adopted:
                 self._note_other(profile)
                 return
             if not start:
@@ -204,6 +237,7 @@ class Daemon:
         What goes wrong here is ours alone: it must not end a start or a stop halfway.
         """
         try:
+            self._starts.follow(status)
             self._follower.follow(status)
             if status.run is not None and status.run.id != self._baseline_run:
                 self._baseline_run, before = status.run.id, status.run.vram_baseline_bytes
@@ -225,7 +259,7 @@ class Daemon:
         self._publish()
 
     def _publish(self) -> None:
-        now_s, status = time.monotonic(), self._status()
+        now_s, status, counts = time.monotonic(), self._status(), self._meter.counts()
         sampler = self._follower.sampler
         view = sampler.view(self._meter.live(), self._meter.finished()) if sampler else None
         self._upstream.plugin_counts = view is None or view.plugin_counts
@@ -252,16 +286,20 @@ class Daemon:
                     now_s=now_s,
                 ),
                 view=view,
-                gateway=self._meter.counts(),
+                gateway=counts,
                 host=self._host.view(),
-                gpus=self._gpu.view(),
+                gpus=gpus_of(view, self._gpu.view()),
                 sources=(self._host.status(), self._gpu.status()),
                 profile=status.profile,
-                evidence=evidence(status, view, state_trouble=self._journal.trouble),
+                account=self._books.account(status.profile),
+                evidence=self._evidence.take(
+                    status, view, state_trouble=self._journal.trouble or self._chronicle.trouble
+                ),
             ),
             self._findings,
         )
-        self._board.pin(snapshot, history_point(snapshot, time.time()))
+        self._books.take(snapshot, view, counts, status)
+        self._board.pin(snapshot)
 
     def end_streams(self) -> None:
         """Let readers of snapshots go, so that the servers can end."""

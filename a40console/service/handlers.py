@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 
 from a40console.config import Settings
 from a40console.errors import RefusedError, UsageError
+from a40console.model.event import NOTE_KIND
 from a40console.operations.operator import EngineOperator
+from a40console.operations.roles import Recorder
+from a40console.service.notes import cleaned
 from a40console.service.probe import probe_request
 from a40console.service.tasks import Handler
 
@@ -27,12 +30,16 @@ class Handlers:
         has_gpu: Callable[[], bool],
         gateway: Callable[[], tuple[str, str | None]],
         stop: Callable[[], None],
+        record: Recorder,
+        doctor: Handler,
     ) -> None:
         self._operator = operator
         self._settings = settings
         self._has_gpu = has_gpu
         self._gateway = gateway
         self._stop = stop
+        self._record = record
+        self._doctor = doctor
 
     def table(self) -> dict[str, Handler]:
         """Command id to what does it."""
@@ -44,6 +51,8 @@ class Handlers:
             "engine.speculation": self._speculation,
             "engine.clean": self._clean,
             "request.test": self._test,
+            "note.add": self._note,
+            "doctor.run": self._doctor,
             "service.stop": self._stop_service,
         }
 
@@ -90,6 +99,11 @@ class Handlers:
         profile = self._operator.status.profile
         url, token = self._gateway()
         return await probe_request(url, token, profile.public_name if profile else "none")
+
+    async def _note(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        text = cleaned(arguments.get("text", ""))
+        self._record(NOTE_KIND, text)
+        return {"report": f"Noted: {text}"}
 
     async def _stop_service(self, arguments: Mapping[str, str]) -> dict[str, str]:
         living = self._operator.status.living

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections import deque
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from a40console.model.codec import DecodeError, decode, encode
-from a40console.model.event import Event, Severity
+from a40console.model.event import Event, Severity, gravity
+from a40console.model.instants import iso_utc, unix_s
 
 KEPT_IN_MEMORY = 1000
 FILE_LIMIT_BYTES = 4 * 1024 * 1024
+"""Of the present file; the one before it is kept too."""
+
+CLOCK_SLACK_S = 3600.0
+"""The clock may have been set back by so much between two events."""
+
 _TAIL_BYTES = 512 * 1024
 
 log = logging.getLogger(__name__)
@@ -22,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def now() -> str:
     """This instant, ISO 8601 with milliseconds, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso_utc(time.time())
 
 
 class Journal:
@@ -44,6 +52,10 @@ class Journal:
     def last_id(self) -> int:
         """Id of the newest event, 0 before the first."""
         return self._last_id
+
+    def __len__(self) -> int:
+        """How many events are in memory."""
+        return len(self._events)
 
     def record(
         self,
@@ -72,6 +84,10 @@ class Journal:
         """The newest `limit` events with a greater id, oldest first."""
         newer = [event for event in self._events if event.id > event_id]
         return tuple(newer[-limit:]) if limit > 0 else ()
+
+    def pages(self) -> Pages:
+        """All that is kept, for a reader in another thread."""
+        return Pages(tuple(self._events), (self._path, _before(self._path)))
 
     def retry(self) -> None:
         """Write what the disk did not take before."""
@@ -104,7 +120,114 @@ class Journal:
         except FileNotFoundError:
             return
         if full:
-            self._path.replace(self._path.with_suffix(".jsonl.1"))
+            self._path.replace(_before(self._path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which events are asked for."""
+
+    since: int = 0
+    """Ids above it."""
+
+    before: int | None = None
+    """Ids below it."""
+
+    severity: Severity = "info"
+    """At least."""
+
+    kind: str = ""
+    """The kind, or its first words; empty for all."""
+
+    since_s: float = 0.0
+    """Not before this Unix time."""
+
+    limit: int = 200
+    """How many at the most: the newest."""
+
+    def fits(self, event: Event) -> bool:
+        """Whether the event is meant."""
+        return (
+            event.id > self.since
+            and (self.before is None or event.id < self.before)
+            and gravity(event.severity) >= gravity(self.severity)
+            and (not self.kind or f"{event.kind}.".startswith(f"{self.kind}."))
+            and (not self.since_s or (unix_s(event.at) or 0.0) >= self.since_s)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The journal at one instant: what is in memory, and the files behind it, newest first."""
+
+    events: tuple[Event, ...]
+    files: tuple[Path, ...]
+
+    @property
+    def newest_id(self) -> int:
+        """Id of the newest event; 0 where there is none."""
+        return self.events[-1].id if self.events else 0
+
+    def first_after(self, event_id: int) -> tuple[Event, ...]:
+        """The oldest kept event with a greater id, if there is one; reads the files."""
+        files = tuple(reversed(self.files))
+        for event in chain(_forwards(files), self.events):
+            if event.id > event_id:
+                return (event,)
+        return ()
+
+    def find(self, wanted: Wanted) -> tuple[Event, ...]:
+        """The newest events that are meant, oldest first; reads the files only where it must."""
+        found: list[Event] = []
+        for event in self._newest_first():
+            at_s = unix_s(event.at)
+            before_all = at_s is not None and at_s < wanted.since_s - CLOCK_SLACK_S
+            if len(found) >= wanted.limit or event.id <= wanted.since or before_all:
+                break
+            if wanted.fits(event):
+                found.append(event)
+        return tuple(reversed(found))
+
+    def _newest_first(self) -> Iterator[Event]:
+        """Every event once; a file may end with some that are in memory."""
+        last = None
+        for event in chain(reversed(self.events), _backwards(self.files)):
+            if last is None or event.id < last:
+                last = event.id
+                yield event
+
+
+def _before(path: Path) -> Path:
+    return path.with_suffix(".jsonl.1")
+
+
+def _backwards(files: Iterable[Path]) -> Iterator[Event]:
+    for path in files:
+        for line in reversed(_lines(path)):
+            if (event := _event(line)) is not None:
+                yield event
+
+
+def _forwards(files: Iterable[Path]) -> Iterator[Event]:
+    for path in files:
+        for line in _lines(path):
+            if (event := _event(line)) is not None:
+                yield event
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().splitlines()
+    except OSError:
+        return []
+
+
+def _event(line: bytes) -> Event | None:
+    """The event of a line; None for one that a full disk cut."""
+    try:
+        return decode(Event, json.loads(line))
+    except (ValueError, DecodeError):
+        return None
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -114,16 +237,12 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _read_tail(path: Path) -> list[Event]:
     events: list[Event] = []
-    for candidate in (path.with_suffix(".jsonl.1"), path):
+    for candidate in (_before(path), path):
         try:
             with candidate.open("rb") as file:
                 file.seek(max(0, candidate.stat().st_size - _TAIL_BYTES))
                 lines = file.read().splitlines()
         except OSError:
             continue
-        for line in lines:
-            try:
-                events.append(decode(Event, json.loads(line)))
-            except (ValueError, DecodeError):
-                continue  # the first line of a tail, or one that a full disk cut
+        events += [event for line in lines if (event := _event(line)) is not None]
     return events

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -75,10 +76,15 @@ class QuietServer(uvicorn.Server):
 
 def main(arguments: list[str]) -> int:
     """Run until told to stop; 0 then."""
+    os.umask(0o077)  # whatever is written here is this user's alone
     paths = locate()
     log_to_file(paths.service_log)
     orders = _read_orders(arguments)
     daemon = Daemon(paths, orders.settings, gateway_socket=orders.gateway, again=orders.again)
+    # What is here now stays. Counted among what must be looked through, it would put off every full
+    # collection until megabytes of garbage have gathered.
+    gc.collect()
+    gc.freeze()
     uvloop.run(_serve(daemon, orders))
     return 0
 

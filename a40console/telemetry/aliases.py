@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isfinite, nan
 from typing import TypeVar
 
@@ -218,12 +219,18 @@ def _fold_buckets(buckets: list[Sample], sums: list[Sample]) -> Histogram | None
     if inf not in counts or not all(map(isfinite, counts.values())):
         return None
     total = sum(sample.value for sample in sums)
-    bounds = tuple(sorted(counts))
+    bounds = _shared(tuple(sorted(counts)))
     return Histogram(
         bounds=bounds,
         counts=tuple(counts[bound] for bound in bounds),
         sum=total if sums and isfinite(total) else None,
     )
+
+
+@lru_cache(maxsize=64)
+def _shared(bounds: tuple[float, ...]) -> tuple[float, ...]:
+    """One tuple for all readings that are kept: a histogram's bounds stay the same."""
+    return bounds
 
 
 def _by_label(series: list[Sample], label: str, fold: Fold = sum) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Literal
 from a40console.model.engine import Endpoint
 from a40console.model.figures import Missing
 from a40console.model.request import EngineRow
-from a40console.model.snapshot import SourceStatus
+from a40console.model.snapshot import Gpu, SourceStatus
 from a40console.telemetry import llamacpp, vllm, vllm_plugin
 from a40console.telemetry.blocks import Source
 from a40console.telemetry.fetch import EngineHttp, SourceError
@@ -18,6 +18,8 @@ from a40console.telemetry.llamacpp import LlamaCppSource
 from a40console.telemetry.polling import EventSink, Poller
 from a40console.telemetry.progress import StandstillClock
 from a40console.telemetry.reading import EngineReading
+from a40console.telemetry.sim import SOURCE as SIMULATED_GPUS
+from a40console.telemetry.sim import SimulatedGpus
 from a40console.telemetry.timeline import Count, Timeline
 from a40console.telemetry.vllm import Identity, MetricsSource
 from a40console.telemetry.vllm_plugin import PluginSource
@@ -88,6 +90,11 @@ class Feed:
         self.restarted_at_s: float | None = None
         self.on_restart: Callable[[], None] = lambda: None
 
+    @property
+    def gpus(self) -> tuple[Gpu, ...] | Missing | None:
+        """The cards that the engine itself tells of, a simulated one's; None: ask the driver."""
+        return None
+
     def poller(
         self, name: str, read: Callable[[], Awaitable[None]], period_s: float | None = None
     ) -> Poller:
@@ -124,6 +131,11 @@ class Feed:
             {"source": reading.source},
         )
         self.on_restart()
+
+    def forget(self) -> None:
+        """Let go of what was read, as the engine is followed no more: a feed refers to itself."""
+        self.ended.clear()
+        self.timeline.clear()
 
     def follow(self, reading: EngineReading) -> None:
         """Put a reading's rows on the timeline."""
@@ -165,6 +177,12 @@ class VllmFeed(Feed):
     async def identity(self) -> Identity:
         """Version, served names, context length."""
         return await vllm.read_identity(self._http)
+
+    def forget(self) -> None:
+        """Let go of what both sources said."""
+        super().forget()
+        self._metrics_ring.clear()
+        self._plugin_ring.clear()
 
     async def _read_metrics(self) -> None:
         reading = await self._metrics_source.read()
@@ -252,6 +270,36 @@ class VllmFeed(Feed):
         )
 
 
+class SimFeed(VllmFeed):
+    """The simulated engine: vLLM's surface, and the card that it pretends to have."""
+
+    def __init__(
+        self,
+        http: EngineHttp,
+        endpoint: Endpoint,
+        *,
+        clock: Callable[[], float],
+        period_s: float,
+        on_event: EventSink,
+    ) -> None:
+        super().__init__(http, endpoint, clock=clock, period_s=period_s, on_event=on_event)
+        self._cards = SimulatedGpus(http, clock)
+        self.pollers.append(
+            Poller(
+                SIMULATED_GPUS,
+                self._cards.read,
+                period_s=period_s,
+                clock=clock,
+                on_event=on_event,
+            )
+        )
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...] | Missing:
+        """The simulated cards."""
+        return self._cards.view()
+
+
 class LlamaFeed(Feed):
     """llama.cpp's server: metrics and slots as one source."""
 
@@ -277,6 +325,11 @@ class LlamaFeed(Feed):
     async def identity(self) -> Identity:
         """Build, model names, context length of a slot."""
         return await llamacpp.read_identity(self._http)
+
+    def forget(self) -> None:
+        """Let go of what the source said."""
+        super().forget()
+        self._ring.clear()
 
     async def _read(self) -> None:
         reading = await self._source.read()

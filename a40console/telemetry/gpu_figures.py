@@ -91,3 +91,15 @@ def peak(name: str | Missing) -> Figure:
     if isinstance(name, Missing):
         return name
     return measured(PEAK_BYTES_PER_S.get(name), f"the bandwidth of {name} is not known here")
+
+
+def pids(processes: Any) -> set[int]:
+    """The pids that `nvmlDeviceGetComputeRunningProcesses` lists; none where it does not answer."""
+    if isinstance(processes, Missing):
+        return set()
+    return {int(process.pid) for process in processes}
+
+
+def hidden(number: int) -> str:
+    """What is said of processes that the driver lists and the pod does not see."""
+    return f"{number} process{'es' if number != 1 else ''} not visible from this pod"

@@ -11,9 +11,13 @@ from pathlib import Path
 from a40console.model.figures import Figure, Missing, measured
 from a40console.model.snapshot import BusiestThread, Host, SourceStatus
 from a40console.telemetry.cgroup import Cgroups, CpuLimit, CpuTimes
+from a40console.telemetry.pressure import Pressure, PressureReader
 from a40console.telemetry.threads import ThreadSampler
 
 _FIRST = Missing("first sample")
+
+SHORTEST_S = 0.05
+"""Rates over less than this are the counters' own steps: the rate before stays."""
 
 
 class HostSampler:
@@ -43,11 +47,14 @@ class HostSampler:
         self._clock = clock
         self._root = root
         self._cgroups = cgroups or Cgroups(root)
+        self._pressure_reader = PressureReader(root)
+        self._pressure = Pressure()
         self._threads = ThreadSampler(clock=clock, root=root)
         self._busiest: BusiestThread | Missing = _FIRST
         self._threads_at_s: float | None = None
         self._threads_pids: tuple[int, ...] = ()
         self._times: CpuTimes | None = None
+        self._times_at_s = 0.0
         self._sampled_at_s: float | None = None
         self._host = self._unread(self._cgroups.cpu_limit())
 
@@ -72,11 +79,16 @@ class HostSampler:
             shm_total_bytes=shm_total,
             disk_free_bytes=_disk_free(self._disk_path),
         )
-        self._times, self._sampled_at_s = times, now_s
+        self._pressure = self._pressure_reader.read()
+        self._sampled_at_s = now_s
 
     def view(self) -> Host:
         """The last reading with its age."""
         return replace(self._host, age_s=self._age())
+
+    def pressure(self) -> Pressure:
+        """What processes waited for when the last reading was made."""
+        return self._pressure
 
     def status(self) -> SourceStatus:
         """Whether the readings are fresh."""
@@ -114,12 +126,15 @@ class HostSampler:
 
     def _rates(self, times: CpuTimes, now_s: float) -> tuple[Figure, Figure]:
         """Used vCPU (Δ CPU seconds ÷ Δt) and throttled milliseconds a second."""
-        if self._times is None or self._sampled_at_s is None:
+        before, elapsed_s = self._times, now_s - self._times_at_s
+        if before is not None and elapsed_s < SHORTEST_S:
+            return self._host.cpu_used_vcpu, self._host.throttled_ms_per_s
+        self._times, self._times_at_s = times, now_s
+        if before is None:
             return _FIRST, _FIRST
-        elapsed_s = now_s - self._sampled_at_s
-        used = _rate(self._times.used_s, times.used_s, elapsed_s, "no CPU accounting for us here")
+        used = _rate(before.used_s, times.used_s, elapsed_s, "no CPU accounting for us here")
         throttled = _rate(
-            self._times.throttled_s, times.throttled_s, elapsed_s, "no CPU quota counts here"
+            before.throttled_s, times.throttled_s, elapsed_s, "no CPU quota counts here"
         )
         return used, throttled if isinstance(throttled, Missing) else throttled * 1000
 
@@ -150,11 +165,14 @@ def _rate(
 ) -> float | Missing:
     if before is None or after is None:
         return Missing(reason)
-    if elapsed_s <= 0:
-        return _FIRST
     if after < before:
         return Missing("the counter went back")
-    return (after - before) / elapsed_s
+    return _significant((after - before) / elapsed_s)
+
+
+def _significant(value: float) -> float:
+    """Seven digits: the counters count microseconds, what is beyond is the subtraction's noise."""
+    return float(f"{value:.7g}")
 
 
 def _shared_memory(path: Path) -> tuple[Figure, Figure]:

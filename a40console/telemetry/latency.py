@@ -13,7 +13,9 @@ from a40console.telemetry.blocks import Source
 from a40console.telemetry.reading import HistogramName
 from a40console.telemetry.windows import LONG_WINDOW_S, percentiles, sample_percentiles
 
-_KEPT = 2048
+_KEPT = 1024
+"""More than a minute's, and than the gateway's rows: what is forgotten must not come again."""
+
 _LISTED = 5
 
 
@@ -45,9 +47,10 @@ class FirstTokens:
         for row in rows:
             if row.received_at_s < self._since_s or row.first_token_at_s is None:
                 continue
-            ttft_s = row.first_token_at_s - row.received_at_s
-            sample = _Sample(row.first_token_at_s, ttft_s, row.route)
-            self._samples.setdefault(row.request_id, sample)
+            if row.request_id not in self._samples:
+                ttft_s = row.first_token_at_s - row.received_at_s
+                sample = _Sample(row.first_token_at_s, ttft_s, row.route)
+                self._samples[row.request_id] = sample
         while len(self._samples) > _KEPT:
             self._samples.popitem(last=False)
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from a40console.model.figures import Figure, Missing, Text
+from a40console.model.instants import iso_utc
 from a40console.model.request import EngineRow
 from a40console.telemetry.aliases import MEAN_BUSY_SLOTS, read_samples
 from a40console.telemetry.exposition import Samples
 from a40console.telemetry.fetch import Answer, EngineHttp, SourceError
-from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.reading import CounterName, EngineReading, GaugeName, Setting
 from a40console.telemetry.vllm import (
     HEALTH_TIMEOUT_S,

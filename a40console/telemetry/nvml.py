@@ -1,7 +1,8 @@
 """The GPUs through NVIDIA's management library, read by one worker thread because it blocks.
 
-Processes are not asked for: inside a pod NVML answers with none, or with pids of the host. What
-an engine holds is the device's memory less what was used before it started.
+Which processes hold what is not asked: inside a pod NVML lists none, or pids of the host. What an
+engine holds is the device's memory less what was used before it started. Listed pids are counted
+where they are none of this pod's, and never leave this module: nothing may be ended by them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pynvml
@@ -60,6 +62,7 @@ class _Reading:
     """What the worker left for the readers; replaced as a whole."""
 
     gpus: tuple[Gpu, ...] = ()
+    hidden_processes: int = 0
     at_s: float | None = None
     problem: str | None = None
     absent: bool = False
@@ -80,7 +83,9 @@ class GpuSampler:
         period_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         library: Any = pynvml,
+        root: Path = Path("/"),
     ) -> None:
+        self._proc = root / "proc"
         self._period_s = period_s
         self._clock = clock
         self._library = library
@@ -115,6 +120,7 @@ class GpuSampler:
         try:
             handles = self._open()
             gpus = tuple(self._read(index, handle) for index, handle in enumerate(handles))
+            hidden = self._hidden(handles)
         except pynvml.NVMLError as error:
             self._close()
             absent = error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
@@ -125,7 +131,7 @@ class GpuSampler:
             self._fail(_NO_DEVICE, absent=True)
             return
         self._retry_in_s = _FIRST_RETRY_S
-        self._reading = _Reading(gpus, self._clock())
+        self._reading = _Reading(gpus, hidden, self._clock())
 
     def view(self) -> tuple[Gpu, ...] | Missing:
         """The last reading with its age; missing once the source is lost for a minute."""
@@ -145,6 +151,11 @@ class GpuSampler:
             for gpu in reading.gpus
         )
 
+    @property
+    def hidden_processes(self) -> int:
+        """How many processes the driver lists on the GPUs that this pod does not see."""
+        return self._reading.hidden_processes
+
     def status(self) -> SourceStatus:
         """Whether the driver answers, and what to do where it does not."""
         reading, age = self._reading, self._age()
@@ -156,6 +167,8 @@ class GpuSampler:
             state, reason = "stale", age.reason
         elif self._is_late(age):
             state, reason = "stale", f"the driver has not answered for {age:.0f} s"
+        elif reading.hidden_processes:
+            reason = gpu_figures.hidden(reading.hidden_processes)
         return SourceStatus(name=self.name, state=state, age_s=age, reason=reason)
 
     def set_baseline(self, known: Mapping[int, int]) -> None:
@@ -248,6 +261,14 @@ class GpuSampler:
             read_bytes_per_s=Missing("NVML counts no memory traffic"),
             peak_bytes_per_s=gpu_figures.peak(name),
         )
+
+    def _hidden(self, handles: list[Any]) -> int:
+        """Distinct pids that the driver lists and that are none of this pod's."""
+        listed: set[int] = set()
+        for index, handle in enumerate(handles):
+            answer = self._ask(index, handle, ("nvmlDeviceGetComputeRunningProcesses",), ())
+            listed |= gpu_figures.pids(answer)
+        return sum(not (self._proc / str(pid)).exists() for pid in listed)
 
     def _ask(
         self, index: int, handle: Any, symbols: tuple[str, ...], arguments: tuple[Any, ...]

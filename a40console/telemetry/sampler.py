@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 
 import httpx
 
-from a40console.model.engine import Endpoint, EngineKind
+from a40console.model.engine import Endpoint, EngineKind, is_simulated
 from a40console.model.figures import Missing
 from a40console.model.request import GatewayRow
-from a40console.telemetry.feeds import LlamaFeed, VllmFeed
+from a40console.telemetry.feeds import LlamaFeed, SimFeed, VllmFeed
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.joining import Joiner
 from a40console.telemetry.latency import FirstTokens
 from a40console.telemetry.polling import EventSink
+from a40console.telemetry.sim import SERVER as SIMULATED_SERVER
 from a40console.telemetry.view import EngineView
 from a40console.telemetry.viewing import build_view
 from a40console.telemetry.vllm import HEALTH_TIMEOUT_S, Identity
@@ -74,7 +75,19 @@ class EngineSampler:
                     tasks.create_task(poller.run(), name=poller.name)
                 tasks.create_task(self._identify(), name="engine identity")
         finally:
+            self._feed.forget()
+            self._joiner.clear()
             await self._http.aclose()
+
+    async def aclose(self) -> None:
+        """Give the connection back, where `run` was never called."""
+        await self._http.aclose()
+
+    async def poll(self) -> None:
+        """Read every source once, for a caller whose clock only it moves; `run` does it by time."""
+        for poller in self._feed.pollers:
+            await poller.poll()
+        self._identity = await self._feed.identity()
 
     def view(self, live: Sequence[GatewayRow], finished: Sequence[GatewayRow]) -> EngineView:
         """The engine now, joined with the gateway's rows; reads nothing.
@@ -110,7 +123,7 @@ class EngineSampler:
                 kv_unified=self._kv_unified,
             )
         else:
-            feed = VllmFeed(
+            feed = (SimFeed if kind == "sim" else VllmFeed)(
                 self._http,
                 self._endpoint,
                 clock=self._clock,
@@ -133,7 +146,19 @@ class EngineSampler:
             except SourceError:
                 await asyncio.sleep(IDENTITY_RETRY_S)
             else:
-                return "llamacpp" if "llama.cpp" in answer.server else "vllm"
+                return await self._named(answer.server)
+
+    async def _named(self, server: str) -> EngineKind:
+        """The kind that a `Server` header tells, or the version where a proxy has replaced it."""
+        if "llama.cpp" in server:
+            return "llamacpp"
+        if SIMULATED_SERVER in server:
+            return "sim"
+        try:
+            identity = await self._feed.identity()
+        except SourceError:
+            return "vllm"
+        return "sim" if is_simulated(identity.version) else "vllm"
 
     async def _identify(self) -> None:
         """Ask who answers, once for each life of the engine."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from a40console.model.engine import EngineKind
 from a40console.model.figures import Figure, Missing, Text
 from a40console.model.snapshot import (
+    Gpu,
     KvCache,
     Latency,
     PrefixCache,
@@ -63,6 +64,9 @@ class EngineView:
 
     counters_reset_s: Figure
     """Seconds since the counters were last seen to begin again."""
+
+    gpus: tuple[Gpu, ...] | Missing | None
+    """The cards that a simulated engine pretends to have; None: the driver tells."""
 
     plugin_counts: bool
     """Whether the plugin counts requests, so that the gateway need not; true until it fails."""

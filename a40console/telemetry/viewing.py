@@ -62,6 +62,7 @@ def build_view(
         counters_reset_s=Missing("never seen")
         if feed.restarted_at_s is None
         else now_s - feed.restarted_at_s,
+        gpus=feed.gpus,
         plugin_counts=feed.plugin_counts,
     )
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from a40console.model.instants import iso_utc
 from a40console.model.request import EngineRow, Phase
 from a40console.telemetry.fetch import EngineHttp, SourceError
-from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.reading import CounterName, EngineReading, GaugeName
 
 SOURCE = "vllm.plugin"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf, isfinite, isnan
 from typing import Literal
 
@@ -18,6 +19,12 @@ RATE_WINDOW_S = 5.0
 
 LONG_WINDOW_S = 60.0
 """Window of latencies, prefix cache and speculation."""
+
+FINE_S = RATE_WINDOW_S + 1.0
+"""Every reading of so many seconds is kept."""
+
+SPARSE_STEP_S = 0.5
+"""Older ones are at least this far apart, however often the engine is read."""
 
 SAMPLES_FOR_P95 = 20
 """Below this a 95th percentile is one unlucky sample."""
@@ -83,33 +90,58 @@ class CounterRing:
     """The readings of one source over the last minute; emptied when the engine began again."""
 
     def __init__(self, *, horizon_s: float = LONG_WINDOW_S + 10.0) -> None:
+        self._sparse: deque[EngineReading] = deque()
         self._readings: deque[EngineReading] = deque()
         self._horizon_s = horizon_s
         self.began_again_at_s: float | None = None
         """When the counters were last seen to begin again."""
+
+    def __len__(self) -> int:
+        """How many readings are kept."""
+        return len(self._sparse) + len(self._readings)
+
+    def __iter__(self) -> Iterator[EngineReading]:
+        """The readings, oldest first; all but the newest without what only the newest is for."""
+        return chain(self._sparse, self._readings)
 
     @property
     def latest(self) -> EngineReading | None:
         """The newest reading."""
         return self._readings[-1] if self._readings else None
 
+    def clear(self) -> None:
+        """Forget every reading."""
+        self._sparse.clear()
+        self._readings.clear()
+
     def add(self, reading: EngineReading) -> bool:
         """Take a reading; true when it shows that the counters began again."""
         began_again = (latest := self.latest) is not None and _is_new_life(latest, reading)
         if began_again:
-            self._readings.clear()
+            self.clear()
             self.began_again_at_s = reading.at_s
+        elif latest is not None:
+            self._readings[-1] = _counts_of(latest)
         self._readings.append(reading)
-        # One reading at or before the edge stays: the window's start is interpolated from it.
-        while len(self._readings) > 2 and self._readings[1].at_s < reading.at_s - self._horizon_s:
-            self._readings.popleft()
+        self._forget(reading.at_s)
         return began_again
+
+    def _forget(self, now_s: float) -> None:
+        """Thin out what is old; one reading at or before an edge stays, to interpolate from."""
+        fine, sparse = self._readings, self._sparse
+        while len(fine) > 2 and fine[1].at_s < now_s - FINE_S:
+            aged = fine.popleft()
+            if not sparse or aged.at_s - sparse[-1].at_s >= SPARSE_STEP_S:
+                sparse.append(aged)
+        edge_s = now_s - self._horizon_s
+        while sparse and (sparse[1] if len(sparse) > 1 else fine[0]).at_s < edge_s:
+            sparse.popleft()
 
     def covered_s(self, window_s: float) -> float:
         """How much of the window the readings cover."""
-        if not self._readings:
+        if self.latest is None:
             return 0.0
-        return min(window_s, self._readings[-1].at_s - self._readings[0].at_s)
+        return min(window_s, self.latest.at_s - next(iter(self)).at_s)
 
     def delta(self, name: CounterName, window_s: float) -> Figure:
         """How far a counter moved in the last seconds, interpolated at the window's edge."""
@@ -138,11 +170,11 @@ class CounterRing:
         """The last reading against the newest that is at least the window older, or the oldest."""
         if self.latest is None:
             return Missing("not read yet")
-        if len(self._readings) < 2:
+        if len(self) < 2:
             return self._why_one()
         edge_s = self.latest.at_s - window_s
-        start = self._readings[0]
-        for reading in self._readings:
+        start = next(iter(self))
+        for reading in self:
             if reading.at_s > edge_s:
                 break
             start = reading
@@ -156,13 +188,18 @@ class CounterRing:
             return Missing(why_absent(name, self.latest))
         points = [
             (reading.at_s, value)
-            for reading in self._readings
+            for reading in self
             if (value := _value(reading, name)) is not None
         ]
         return points if len(points) > 1 else self._why_one()
 
     def _why_one(self) -> Missing:
         return _ONE_READING if self.began_again_at_s is None else _BEGAN_AGAIN
+
+
+def _counts_of(reading: EngineReading) -> EngineReading:
+    """What windows need of a reading that is not the newest any more: many of them are kept."""
+    return replace(reading, gauges={}, waiting_by_reason={}, settings={}, rows=None, ended=())
 
 
 def _marked(figure: Figure, name: CounterName, reading: EngineReading) -> Figure:
@@ -230,7 +267,7 @@ def quantile(histogram: Histogram, q: float) -> Figure:
     for bound, cumulative in zip(histogram.bounds, histogram.counts, strict=True):
         if cumulative >= rank and cumulative > below:
             if bound == inf:
-                return Missing(f"above {lower:g} s")
+                return Missing(f"> {lower:g} s")
             value = lower + (bound - lower) * (rank - below) / (cumulative - below)
             return Estimated(min(value, _cap(histogram, q)))
         below, lower = cumulative, bound

@@ -13,6 +13,8 @@ from a40console.model.figures import Missing, number
 from a40console.tui import dialogs
 from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
+from a40console.tui.screens.slot import show_slot
+from a40console.tui.toasts import ActionToast
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -38,8 +40,12 @@ async def perform(app: ConsoleApp, command: Command) -> None:
 
 def tell_trouble(app: ConsoleApp, command: Command, trouble: Trouble) -> None:
     """Say what went wrong, with the evidence and what to do."""
+    app.say(command.title, _told(trouble), "error")
+
+
+def _told(trouble: Trouble) -> str:
     parts = [trouble.message, trouble.evidence, trouble.remedy]
-    app.say(command.title, "\n".join(part for part in parts if part), "error")
+    return "\n".join(part for part in parts if part)
 
 
 async def ask_service(app: ConsoleApp, command: Command) -> None:
@@ -53,34 +59,52 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
     if command.confirm and not await dialogs.confirm(app, command, _consequences(app, arguments)):
         return
     app.asking = False
-    named = " ".join(arguments.values())
-    app.say(command.title, f"Under way{': ' + named if named else ''}.")
-    result = await _finished(app, command, arguments)
-    if result.trouble is not None:
-        tell_trouble(app, command, result.trouble)
-        return
-    app.say(command.title, _outcome(result))
+    named = " ".join(dialogs.in_words(*argument) for argument in arguments.items())
+    said = ActionToast(app, command.title)
+    result = await _finished(app, command, arguments, said, named)
+    if result is not None:
+        said.say(_outcome(result, named))
 
 
-async def _finished(app: ConsoleApp, command: Command, arguments: dict[str, str]) -> CommandResult:
-    client = await app.feed.client()
-    result = await client.start(command.id, **arguments)
-    while result.state == "running":
-        await asyncio.sleep(_LOOK_EVERY_S)
-        result = await client.result(result.id)
-    return result
+async def _finished(
+    app: ConsoleApp,
+    command: Command,
+    arguments: dict[str, str],
+    said: ActionToast,
+    named: str = "",
+) -> CommandResult | None:
+    """How the command ended; None where it failed, which is then said."""
+    try:
+        client = await app.feed.client()
+        result = await client.start(command.id, **arguments)
+        looks = 0
+        while result.state == "running":
+            if looks == 1:  # what ends at once is said once
+                said.say(f"Under way{': ' if named else ''}{named}.")
+            looks += 1
+            await asyncio.sleep(_LOOK_EVERY_S)
+            result = await client.result(result.id)
+        trouble = result.trouble
+    except ConsoleError as error:
+        trouble = error.trouble
+    if trouble is None:
+        return result
+    said.say(_told(trouble), "error")
+    return None
 
 
-def _outcome(result: CommandResult) -> str:
-    lines = [f"{name}: {value}" for name, value in result.result.items()]
-    lines += [event.text for event in result.events]
-    return "\n".join(["Done.", *lines])
+def _outcome(result: CommandResult, named: str) -> str:
+    """That it is done, and what the journal says of it: the end, and what was wrong meanwhile."""
+    told = [event.text for event in result.events[:-1] if event.severity != "info"]
+    told += [event.text for event in result.events[-1:] if event.text != named]
+    values = [value for value in result.result.values() if value != named]
+    return "\n".join([f"Done{': ' if named else ''}{named}.", *(told or values)])
 
 
 def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
     """What the operator should know before saying yes."""
     snapshot = app.reading.snapshot
-    lines = [f"{name.capitalize()}: {value}" for name, value in arguments.items()]
+    lines = [dialogs.consequence(name, value) for name, value in arguments.items()]
     running = number(snapshot.requests.running)
     if running:
         lines.append(f"{fmt.plural(running, 'request')} running now.")
@@ -90,12 +114,20 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
 
 
 async def _test_request(app: ConsoleApp, command: Command) -> None:
-    app.say(command.title, "Sent; waiting for the answer.")
-    result = await _finished(app, command, {})
-    if result.trouble is not None:
-        tell_trouble(app, command, result.trouble)
-        return
-    dialogs.show_answer(app, command, result)
+    said = ActionToast(app, command.title)
+    said.say("Sent; waiting for the answer.")
+    result = await _finished(app, command, {}, said)
+    if result is not None:
+        said.clear()
+        dialogs.show_answer(app, command, result)
+
+
+async def _doctor(app: ConsoleApp, command: Command) -> None:
+    said = ActionToast(app, command.title)
+    result = await _finished(app, command, {}, said)
+    if result is not None:
+        said.clear()
+        dialogs.show_checks(app, command, result)
 
 
 async def _environment(app: ConsoleApp, command: Command) -> None:
@@ -104,13 +136,20 @@ async def _environment(app: ConsoleApp, command: Command) -> None:
 
 
 async def _events(app: ConsoleApp, command: Command) -> None:
+    read_to = app.absence.read_to
+    if read_to is None or not app.reading.unread:
+        app.action_command("view.events")
+        return
     client = await app.feed.client()
-    dialogs.show_events(app, command, await client.events())
+    digest = await client.digest(since_event=read_to, since_s=app.absence.read_since_s)
+    dialogs.show_digest(app, command.title, digest)
     app.mark_events_read()
 
 
 async def _explain(app: ConsoleApp, command: Command) -> None:
-    dialogs.show_explanation(app, command)
+    from a40console.tui.screens.explain import toggle
+
+    toggle(app)
 
 
 async def _help(app: ConsoleApp, command: Command) -> None:
@@ -122,9 +161,16 @@ async def _leave(app: ConsoleApp, command: Command) -> None:
         app.exit()
 
 
+async def _mute(app: ConsoleApp, command: Command) -> None:
+    app.mute_alarms()
+
+
 HANDLERS: dict[str, Handler] = {
+    "alarms.mute": _mute,
+    "slot.show": show_slot,
     "request.test": _test_request,
     "client.env": _environment,
+    "doctor.run": _doctor,
     "events.read": _events,
     "limit.explain": _explain,
     "help.show": _help,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.markup import escape
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.events import Event, Key, MouseDown
 from textual.screen import Screen
 
 from a40console.model.command import BY_ID
-from a40console.tui import keymap, theming
+from a40console.model.control import Digest
+from a40console.tui import dialogs, keymap
+from a40console.tui.abilities import Abilities, as_started, examine
+from a40console.tui.absence import Absence
 from a40console.tui.actions import perform
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.crash import report_crash
@@ -26,14 +30,10 @@ from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
 from a40console.tui.screens.monitor import MonitorScreen
 from a40console.tui.screens.overview import OverviewScreen
-from a40console.tui.terminal import (
-    BACKLOG_LIMIT,
-    PatientDriver,
-    Watchdog,
-    leave_on_signals,
-    output_backlog,
-    repaint_if_torn,
-)
+from a40console.tui.terminal import PatientDriver, Watchdog, leave_on_signals, repaint_if_torn
+from a40console.tui.terminal_app import HERE, Surroundings, TerminalApp
+from a40console.tui.time_control import TimeControl
+from a40console.tui.toasts import Severity, toast
 
 if TYPE_CHECKING:
     from a40console.config import Settings
@@ -56,11 +56,29 @@ def _logs_screen() -> Screen[None]:
     return LogsScreen()
 
 
-class ConsoleApp(App[None]):
+def _events_screen() -> Screen[None]:
+    from a40console.tui.screens.events import EventsScreen
+
+    return EventsScreen()
+
+
+def _cost_screen() -> Screen[None]:
+    from a40console.tui.screens.cost import CostScreen
+
+    return CostScreen()
+
+
+def _why_screen() -> Screen[None]:
+    from a40console.tui.screens.explain import ExplainScreen
+
+    return ExplainScreen()
+
+
+class ConsoleApp(TerminalApp):
     """Shows what the service says and passes on what the operator wants."""
 
     TITLE = "a40console"
-    CSS_PATH = "app.tcss"
+    CSS_PATH = ["app.tcss", "terminal.tcss"]
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (100, "-normal"),
@@ -76,12 +94,18 @@ class ConsoleApp(App[None]):
         "overview": OverviewScreen,
         "engine": _engine_screen,
         "logs": _logs_screen,
+        "events": _events_screen,
+        "cost": _cost_screen,
+        "why": _why_screen,
     }
     DEFAULT_MODE = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(),
         Binding("ctrl+q", "quit", "Leave at once", show=False, priority=True),
         Binding("ctrl+c", "command('console.quit')", "Leave", show=False, system=True),
+        Binding("comma", "command('time.back')", "Back in time", show=False),
+        Binding("full_stop", "command('time.forward')", "Forward in time", show=False),
+        Binding("end", "command('time.now')", "Now", show=False),
     ]
 
     def __init__(
@@ -89,64 +113,55 @@ class ConsoleApp(App[None]):
         client_factory: ClientFactory,
         settings: Settings,
         *,
-        theme_folders: Sequence[Path] = (),
+        surroundings: Surroundings = HERE,
         clock: Callable[[], float] = time.monotonic,
         driver_class: type[Driver] | None = None,
         watchdog: Watchdog | None = None,
-        crash_log: Path | None = None,
     ) -> None:
-        super().__init__(driver_class=driver_class)
-        self.animation_level = "none"
+        super().__init__(settings.console, surroundings, clock=clock, driver_class=driver_class)
         self.feed = Feed(client_factory, self.post_message)
         self.keys = keymap.resolve(settings.keys)
         self._clock = clock
         self._watchdog = watchdog
-        self._crash_log = crash_log
         self._snapshot = blank_snapshot("no snapshot yet")
         self._arrived_s = clock()
         self._link = Link("connecting")
         self.past = Past()
-        self._seen_event: int | None = None
+        self.time_control = TimeControl(self, clock)
+        self.absence = Absence(self, clock)
         self.asking = False
         """Whether a command has yet to ask the operator what it must."""
 
-        self._complaints = self._dress(
-            settings.console.theme, (theming.shipped(), *theme_folders)
-        ) + list(self.keys.problems)
+        self._complaints = [*self.theme_problems, *self.keys.problems]
 
     @property
     def reading(self) -> Reading:
         """What the screen in front is shown."""
-        last = self._snapshot.events_last_id
         return Reading(
             snapshot=self._snapshot,
             link=self._link,
             age_s=self._clock() - self._arrived_s,
-            unread=max(0, last - self._seen_event) if self._seen_event is not None else 0,
+            unread=self.absence.unread(self._snapshot.events_last_id),
             past=self.past,
             keymap=self.keys,
+            view=self.time_control.view,
+            about=self.about,
         )
+
+    @property
+    def drawn(self) -> Reading:
+        """What the screens draw: the reading, or the one at which the picture was frozen."""
+        return self.time_control.drawn(self.reading)
+
+    def look_at(self, at_s: float) -> None:
+        """Show the overview as it was shortly after an instant, a Unix time."""
+        self.time_control.look_at(at_s)
+        self.switch_mode("overview")
+        self.show_reading()
 
     def delay_update(self, delay: float = SWITCH_DELAY_S) -> None:
         """Mask a change of view for less time than Textual does: a key is answered in 50 ms."""
         super().delay_update(min(delay, SWITCH_DELAY_S))
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our own colours, for themes that do not name them."""
-        return theming.ink_defaults(self.current_theme)
-
-    def _dress(self, wanted: str, folders: Sequence[Path]) -> list[str]:
-        """Put the theme on before any style is computed; answers what went wrong."""
-        found = theming.load_themes(folders)
-        for theme in found.themes.values():
-            self.register_theme(theme)
-        complaints = list(found.failures.values())
-        if wanted not in self.available_themes:
-            complaints.append(f"there is no theme {wanted!r}")
-            wanted = "midnight" if "midnight" in found.themes else theming.FALLBACK
-        self.set_reactive(App.theme, wanted)
-        self.stylesheet.set_variables(self.get_css_variables())
-        return complaints
 
     def on_mount(self) -> None:
         """Take the operator's keys, and start to follow the service after the first paint."""
@@ -181,16 +196,20 @@ class ConsoleApp(App[None]):
         if self._watchdog is not None:
             self._watchdog.beat()
         repaint_if_torn(self)
-        if self.reading.stale:
+        if self.reading.stale or self.time_control.paused:
+            self._show_figures()
+
+    def _show_figures(self) -> None:
+        """Draw what came by itself, as often as the link takes it; keys do not wait for that."""
+        if self.may_draw(self._snapshot.interval_s):
             self.show_reading()
 
     def show_reading(self) -> None:
-        """Draw the present reading on the mode's screen, unless the terminal does not keep up."""
-        if output_backlog(self) > BACKLOG_LIMIT:
-            return
+        """Draw the present reading on the mode's screen."""
         front = self.screen_stack[0] if self.screen_stack else None
-        if isinstance(front, MonitorScreen):
-            front.show(self.reading)
+        if isinstance(front, MonitorScreen) and front.is_mounted:
+            front.show(self.drawn)
+        self.time_control.fetch()
 
     @on(SnapshotArrived)
     def _take_snapshot(self, message: SnapshotArrived) -> None:
@@ -198,12 +217,12 @@ class ConsoleApp(App[None]):
         self._arrived_s = self._clock()
         self._link = Link("live")
         self.past.observe(message.snapshot)
-        self.show_reading()
+        self.watch_over(message.snapshot)
+        self._show_figures()
 
     @on(ServiceFound)
     def _take_past(self, message: ServiceFound) -> None:
-        if self._seen_event is None:
-            self._seen_event = message.hello.events_last_id
+        self.absence.found(message.hello, message.read)
         self.past.recall(message.history)
         self.past.mark(message.events)
 
@@ -214,21 +233,35 @@ class ConsoleApp(App[None]):
     @on(ServiceLost)
     def _take_loss(self, message: ServiceLost) -> None:
         self._link = Link("lost", message.trouble)
-        self.show_reading()
+        self.absence.lost(self._snapshot.events_last_id)
+        self._show_figures()
 
     def mark_events_read(self) -> None:
         """The operator has seen the journal up to now."""
-        self._seen_event = self._snapshot.events_last_id
-        self.show_reading()
+        if self.reading.unread:
+            self.absence.mark_read(self._snapshot.events_last_id)
+            self.show_reading()
 
-    def say(self, title: str, message: str, severity: str = "information") -> None:
+    async def on_event(self, event: Event) -> None:
+        """Notice that somebody is here."""
+        if isinstance(event, Key | MouseDown):
+            self.absence.touched(self._snapshot.events_last_id)
+        await super().on_event(event)
+
+    def show_digest(self, digest: Digest) -> None:
+        """Tell what happened meanwhile, unless the operator is being asked something."""
+        if not self.asking and len(self.screen_stack) == 1:
+            dialogs.show_digest(self, "While you were away", digest)
+
+    def say(self, title: str, message: str, severity: Severity = "information") -> None:
         """A toast; text from elsewhere is never read as markup."""
-        timeout = 5 if severity == "information" else 15
-        self.notify(message, title=title, severity=severity, timeout=timeout, markup=False)  # type: ignore[arg-type]
+        toast(self, title, message, severity)
 
     def action_command(self, command_id: str) -> None:
         """Perform a command of the table, whether by key, button, click or palette."""
         noun, _, verb = command_id.partition(".")
+        if self.time_control.perform(command_id):
+            return
         if noun == "view":
             self.switch_mode(verb)
             return
@@ -243,14 +276,22 @@ class ConsoleApp(App[None]):
 
     def _fatal_error(self) -> None:
         """A bug of ours: a few lines for the operator, the traceback for the log."""
-        lines = report_crash(self._exception, self._crash_log)
+        log = self.state / "console.log" if self.state else None
+        lines = report_crash(self._exception, log)
         self.panic(*(escape(entry) for entry in lines))
 
 
-def run_console(paths: Paths, settings: Settings, *, mouse: bool = True) -> int:
+def run_console(
+    paths: Paths,
+    settings: Settings,
+    *,
+    mouse: bool = True,
+    abilities: Abilities | None = None,
+) -> int:
     """Run the console on this terminal; its exit code, 128 + n after signal n.
 
     Without `mouse` the terminal keeps its own selection, and mouse moves send nothing over SSH.
+    Without `abilities` the terminal is examined here.
     """
 
     def client() -> ServiceClient:
@@ -262,11 +303,16 @@ def run_console(paths: Paths, settings: Settings, *, mouse: bool = True) -> int:
     app = ConsoleApp(
         client,
         settings,
-        theme_folders=(paths.themes,),
+        surroundings=Surroundings(
+            abilities=abilities or examine(as_started(), glyphs=settings.console.glyphs),
+            theme_folders=(paths.themes,),
+            state=paths.state,
+        ),
         driver_class=PatientDriver,
         watchdog=watchdog,
-        crash_log=paths.state / "console.log",
     )
+    # What is here now stays: collections that pass over it are shorter, and garbage goes sooner.
+    gc.freeze()
     app.run(mouse=mouse)
     code = app.return_code or 0
     # Textual's input thread may outlive the application on a terminal that is gone.

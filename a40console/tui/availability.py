@@ -67,4 +67,6 @@ def _engine_reason(command: Command, snapshot: Snapshot) -> str | None:
         return NAMES[state]
     if command.id == "engine.speculation" and snapshot.speculation.control == "none":
         return snapshot.speculation.locked_reason or "this engine has no speculation to turn"
+    if command.id == "engine.clean" and state is not EngineState.ORPHANED:
+        return "nothing of an engine is left over"
     return None

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a40console.model.command import Command
-from a40console.model.control import ClientEnvironment, CommandResult, ProfileSummary
+from a40console.model.control import (
+    ClientEnvironment,
+    CommandResult,
+    Digest,
+    ProfileSummary,
+)
 from a40console.model.engine import EngineState
-from a40console.model.event import Event
 from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.availability import LIVING, NAMES
 from a40console.tui.format import shown
 from a40console.tui.panels import texts
+from a40console.tui.panels.checks import checks_text, read_checks
 from a40console.tui.screens.dialog import Choice, ConfirmDialog, PickDialog, TextDialog
+from a40console.tui.screens.digest import READ, DigestDialog
 from a40console.tui.screens.environment import EnvironmentDialog
+from a40console.tui.screens.note import NoteDialog
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -30,6 +37,8 @@ async def confirm(app: ConsoleApp, command: Command, consequences: Sequence[str]
 
 async def choose_argument(app: ConsoleApp, command: Command) -> str | None:
     """The command's one argument; None where the operator thought better of it."""
+    if command.argument == "text":
+        return await app.push_screen_wait(NoteDialog(command.title))
     choices = await _choices(app, command)
     if len(choices) == 1 and command.argument == "mode":
         return choices[0].value
@@ -47,9 +56,28 @@ async def _choices(app: ConsoleApp, command: Command) -> list[Choice]:
             return _modes(app)
         case _:
             return [
-                Choice(value="no", title="Only the service", detail="The engine keeps running."),
-                Choice(value="yes", title="The engine too", detail="Running requests are cut."),
+                Choice(value="no", title="Service only", detail="The engine keeps running."),
+                Choice(
+                    value="yes",
+                    title="Service and engine",
+                    detail="Running requests are cut, and the GPU's memory becomes free.",
+                ),
             ]
+
+
+def in_words(argument: str, value: str) -> str:
+    """A command's argument as the operator reads it."""
+    if argument == "engine":
+        return "the engine too" if value == "yes" else "the engine keeps running"
+    return value
+
+
+def consequence(argument: str, value: str) -> str:
+    """What an argument leads to, for the question that comes before."""
+    words = in_words(argument, value)
+    if argument == "engine":
+        return f"{words.capitalize()}."
+    return f"{argument.capitalize()}: {words}"
 
 
 def _profile(profile: ProfileSummary, serving: object) -> Choice:
@@ -82,15 +110,22 @@ def show_answer(app: ConsoleApp, command: Command, result: CommandResult) -> Non
     app.push_screen(TextDialog(command.title, lambda width: texts.answer(result, width)))
 
 
-def show_events(app: ConsoleApp, command: Command, events: Sequence[Event]) -> None:
-    """The journal, newest first."""
-    app.push_screen(TextDialog(command.title, lambda width: texts.journal(events, width)))
+def show_digest(app: ConsoleApp, title: str, digest: Digest) -> None:
+    """What happened meanwhile; a command's key closes it and does what it does elsewhere."""
+
+    def closed(answer: str | None) -> None:
+        if answer == READ:
+            app.mark_events_read()
+        elif answer is not None:
+            app.action_command(answer)
+
+    app.push_screen(DigestDialog(title, digest, app.keys.keys), closed)
 
 
-def show_explanation(app: ConsoleApp, command: Command) -> None:
-    """Why it is as fast as it is, and everything that was found wrong."""
-    snapshot = app.reading.snapshot
-    app.push_screen(TextDialog(command.title, lambda width: texts.explanation(snapshot, width)))
+def show_checks(app: ConsoleApp, command: Command, result: CommandResult) -> None:
+    """What the doctor found, each with the line that mends it."""
+    checks = read_checks(result.result)
+    app.push_screen(TextDialog(command.title, lambda width: checks_text(checks, width)))
 
 
 def show_help(app: ConsoleApp, command: Command) -> None:

@@ -11,6 +11,7 @@ from textual.message import Message
 
 from a40console.errors import ConsoleError, NoServiceError
 from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
+from a40console.tui.past import SPEED_SPAN_S
 
 if TYPE_CHECKING:
     from a40console.service.client import ServiceClient
@@ -69,12 +70,12 @@ class Feed:
 
     async def _greet(self, client: ServiceClient) -> None:
         hello = await client.hello()
-        history = await client.history(self._history_from_s)
+        history = (await client.history(self._history_from_s or -SPEED_SPAN_S)).points
         events = await client.events(self._seen_event)
         if history:
             self._history_from_s = history[-1].at_s
         self._seen_event = max([self._seen_event, *(event.id for event in events)])
-        self._post(ServiceFound(hello, history, events))
+        self._post(ServiceFound(hello, history, events, await client.read_mark()))
 
     async def _fetch_events(self, client: ServiceClient, last_id: int) -> None:
         if last_id < self._seen_event:

@@ -70,6 +70,22 @@ def tenths(value: float) -> str:
     return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
 
 
+def two_digits(value: float) -> str:
+    """A number with two significant digits, whole from ten up; what is nearly nothing says so."""
+    if value == 0:
+        return "0"
+    if value < 0.005:
+        return "<0.01"
+    if value < 0.995:
+        return f"{value:.2f}" if value < 0.0995 else f"{value:.2g}"
+    return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
+
+
+def plain(value: float) -> str:
+    """A number without decimals where it is whole, with one where it is not."""
+    return count(value) if value == round(value) else tenths(value)
+
+
 def percent(ratio: float) -> str:
     """A ratio of 0 to 1 in per cent; only nothing is 0 % and only the whole is 100 %."""
     if 0 < ratio <= 0.005:
@@ -151,6 +167,11 @@ def clock(at: str) -> str:
         return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")
     except ValueError:
         return at
+
+
+def clock_of(at_s: float) -> str:
+    """The local time of day of a Unix time."""
+    return datetime.fromtimestamp(at_s).astimezone().strftime("%H:%M:%S")
 
 
 def unix_seconds(at: str) -> float | None:

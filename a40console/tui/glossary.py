@@ -9,6 +9,8 @@ MARKS: tuple[tuple[str, str], ...] = (
     ("✓", "The slots add up to the engine's counter."),
     ("▲", "A warning, or on the time axis something that happened."),
     ("✖", "Something failed."),
+    ("◆", "A note of yours."),
+    ("•", "An event that is new since you last read them."),
 )
 
 FIGURES: tuple[tuple[str, str], ...] = (
@@ -29,6 +31,13 @@ FIGURES: tuple[tuple[str, str], ...] = (
     ("Σ", "The slots' tokens over one window, beside the engine's own counter."),
     ("prefill", "Prompt tokens computed a second; tokens from the cache are not among them."),
     ("context", "Tokens of the request's prompt."),
+    (
+        "queue s",
+        (
+            "Seconds held at the gateway and queued in the engine, as this console saw it; < is "
+            "the most it can have been where it was never seen waiting."
+        ),
+    ),
     ("reused", "Share of the prompt that came from the prefix cache."),
     (
         "re-read",

@@ -155,5 +155,9 @@ def rule(title: Line, width: int, tail: Line = EMPTY) -> Line:
 
 
 def faded(lines: Iterable[Line]) -> list[Line]:
-    """The lines in grey: a last value that may no longer hold."""
-    return [line(*(Span(s.text, Role.MUTED, s.action) for s in spans)) for spans in lines]
+    """The lines in grey: a last value that may no longer hold. What is faint already stays so."""
+    return [line(*map(_faded, spans)) for spans in lines]
+
+
+def _faded(span: Span) -> Span:
+    return span if span.role is Role.RULE else span._replace(role=Role.MUTED)

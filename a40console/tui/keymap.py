@@ -21,14 +21,23 @@ SHORT: Mapping[str, str] = {
     "request.test": "test",
     "limit.explain": "why slow",
     "client.env": "connect",
-    "events.read": "events",
+    "view.pause": "pause",
+    "slot.show": "request",
+    "time.back": "back",
+    "time.forward": "forward",
+    "time.now": "now",
+    "time.shorter": "shorter",
+    "time.longer": "longer",
+    "events.read": "unread",
+    "note.add": "note",
+    "alarms.mute": "mute",
     "help.show": "help",
     "console.quit": "leave",
     "service.stop": "stop service",
 }
 """What the hint line and the buttons call a command; the title where there is none."""
 
-RESERVED = frozenset({"ctrl+q", "ctrl+c", "ctrl+p", "tab", "shift+tab", "up", "down", "enter"})
+RESERVED = frozenset({"ctrl+q", "ctrl+c", "ctrl+p", "tab", "shift+tab", "up", "down"})
 """Keys that the console itself needs."""
 
 
@@ -48,7 +57,12 @@ class Keymap:
     def hint(self, command_id: str) -> str:
         """The key as it is printed: `?`, `f5`; empty for none."""
         key = self.keys.get(command_id, "")
-        return format_key(key) if key else ""
+        return printed(key) if key else ""
+
+
+def printed(key: str) -> str:
+    """A key as people call it: `question_mark` → `?`, `left` → `←`, `enter` as it is."""
+    return key if key == "enter" else format_key(key)
 
 
 def short(command: Command) -> str:

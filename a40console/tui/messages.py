@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
-from a40console.model.control import Hello, HistoryPoint, Trouble
+from a40console.model.control import Hello, HistoryPoint, ReadMark, Trouble
 from a40console.model.event import Event
 from a40console.model.snapshot import Snapshot
 
@@ -27,10 +27,15 @@ class ServiceFound(Message):
     """A service answers; its past came with it."""
 
     def __init__(
-        self, hello: Hello, history: Sequence[HistoryPoint], events: Sequence[Event]
+        self,
+        hello: Hello,
+        history: Sequence[HistoryPoint],
+        events: Sequence[Event],
+        read: ReadMark,
     ) -> None:
         super().__init__()
         self.hello = hello
+        self.read = read
         self.history = history
         self.events = events
 

@@ -1,4 +1,4 @@
-"""Sparks, bars and line charts made of characters: pure, one raster for each new value."""
+"""Sparks, gauges and area charts made of characters: pure, one raster for each new value."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ BARS = "▁▂▃▄▅▆▇█"
 ROW_BARS = "▁▂▃▄▅▆▇"
 """For sparks in neighbouring rows: the full block would run them together."""
 
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a braille cell, by dot row and dot column."""
-
-_BRAILLE = 0x2800
 _FLAT = 0.001
 """Below this all is as good as nothing, and the scale is that of an empty chart."""
 
@@ -73,26 +69,32 @@ def scale(highest: float) -> tuple[float, float]:
     return step * max(2, math.ceil(highest / step - 1e-9)), step
 
 
-def line_chart(values: Sequence[float | None], *, height: int, top: float) -> list[str]:
-    """A line through the values, two a cell, as `height` strings of braille; None is a gap."""
-    width = (len(values) + 1) // 2
-    cells = [[0] * width for _ in range(height)]
-    dots = height * 4
-    previous: int | None = None
-    for x, value in enumerate(values):
-        if value is None:
-            previous = None
-            continue
-        level = dots - 1 - round(min(1.0, max(0.0, value / top)) * (dots - 1))
-        reach = _reach(previous, level)
-        for y in reach:
-            cells[y // 4][x // 2] |= _DOTS[y % 4][x % 2]
-        previous = level
-    return ["".join(chr(_BRAILLE + cell) if cell else " " for cell in row) for row in cells]
+def area_chart(
+    values: Sequence[float | None], *, height: int, top: float
+) -> list[list[tuple[str, bool]]]:
+    """The area below the values, one a cell, as runs of characters; None is a gap.
+
+    Each run says whether it is the crest, the cells that the values themselves end in. What is
+    known is never empty: nothing is a thin line, and a gap a blank.
+    """
+    levels = [None if v is None else _level(v, height, top) for v in values]
+    return [_area_row(levels, 8 * (height - 1 - row)) for row in range(height)]
 
 
-def _reach(previous: int | None, level: int) -> range:
-    """The dot rows that join a value to the one before it, without drawing that one again."""
-    if previous is None or previous == level:
-        return range(level, level + 1)
-    return range(level, previous) if level < previous else range(previous + 1, level + 1)
+def _level(value: float, height: int, top: float) -> int:
+    """Eighths of a cell that a value is high, one at the least."""
+    return max(1, round(min(1.0, max(0.0, value / top)) * 8 * height))
+
+
+def _area_row(levels: Sequence[int | None], floor: int) -> list[tuple[str, bool]]:
+    """One row of cells above so many eighths: full below the crest, blank above it."""
+    runs: list[tuple[str, bool]] = []
+    for level in levels:
+        above = 0 if level is None else level - floor
+        cell = " " if above <= 0 else BARS[min(8, above) - 1]
+        crest = 0 < above <= 8
+        if runs and (runs[-1][1] == crest or cell == " "):
+            runs[-1] = (runs[-1][0] + cell, runs[-1][1])
+        else:
+            runs.append((cell, crest))
+    return runs

@@ -10,6 +10,7 @@ from a40console.model.figures import Figure, number
 from a40console.model.snapshot import Snapshot
 from a40console.tui.keymap import Keymap
 from a40console.tui.past import Past
+from a40console.tui.timeline import LIVE, TimeView
 
 STALE_AFTER_S = 5.0
 
@@ -36,6 +37,17 @@ class Reading:
 
     past: Past
     keymap: Keymap
+    view: TimeView = LIVE
+    """The part of time that charts cover."""
+
+    paused_s: float | None = None
+    """Seconds that the picture has stood still; None while it moves."""
+
+    meanwhile: str = ""
+    """What has become of the engine or the service since it stands still."""
+
+    about: str = ""
+    """What the console has to say of itself: drawn less often, alarms off."""
 
     @property
     def stale(self) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 from textual.app import App
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import CursorPosition
+from textual.message import Message
 
 WRITES_A_FRAME = 3
 """A frame is queued as the start of a synchronised update, its text, and the end."""
@@ -31,6 +33,16 @@ _LOOK_EVERY_S = 0.5
 GONE = 128 + signal.SIGHUP
 
 
+_ASK = "\x1b[6n"
+"""Where is the cursor? (ECMA-48 DSR.) Every terminal answers it, in the order of what it reads."""
+
+_ANSWER_LIMIT_S = 0.5
+
+
+class TerminalAnswered(Message):
+    """The terminal has taken in all that was written before the question."""
+
+
 class PatientDriver(LinuxDriver):
     """A driver that drops frames where Textual's would block: a stalled reader stops nothing.
 
@@ -38,6 +50,41 @@ class PatientDriver(LinuxDriver):
     """
 
     torn = False
+
+    def __init__(
+        self,
+        app: App[Any],
+        *,
+        debug: bool = False,
+        mouse: bool = True,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._answers = False
+        self._answered = threading.Event()
+        self._answered.set()
+
+    def ask(self) -> bool:
+        """Have the terminal say when it has come to here; answers whether it was asked."""
+        if queued_writes(self) >= _FULL:
+            return False
+        self._answered.clear()
+        self.write(_ASK)
+        return True
+
+    def process_message(self, message: Message) -> None:
+        """Take the terminal's answer out of what was typed; runs in the input thread."""
+        if isinstance(message, CursorPosition):
+            self._answers = True
+            self._answered.set()
+            message = TerminalAnswered()
+        super().process_message(message)
+
+    def stop_application_mode(self) -> None:
+        """Restore the terminal, after an answer that is still under way: a shell would type it."""
+        if self._answers:
+            self._answered.wait(_ANSWER_LIMIT_S)
+        super().stop_application_mode()
 
     def write(self, data: str) -> None:
         """Queue output, or drop it while the terminal does not take any."""
@@ -47,7 +94,7 @@ class PatientDriver(LinuxDriver):
         super().write(data)
 
 
-def _driver(app: App[Any]) -> Driver | None:
+def driver_of(app: App[Any]) -> Driver | None:
     """The application's driver; Textual gives no public way to it."""
     return app._driver  # noqa: SLF001
 
@@ -60,25 +107,25 @@ def queued_writes(driver: object) -> int:
 
 def output_backlog(app: App[Any]) -> int:
     """Writes that wait for the application's terminal."""
-    return queued_writes(_driver(app))
+    return queued_writes(driver_of(app))
 
 
 def repaint_if_torn(app: App[Any]) -> None:
     """Paint everything again after output was dropped."""
-    driver = _driver(app)
+    driver = driver_of(app)
     if isinstance(driver, PatientDriver) and driver.torn and not queued_writes(driver):
         driver.torn = False
         app.refresh(layout=True)
 
 
 def leave_on_signals(leave: Callable[[int], None]) -> None:
-    """Call `leave(128 + n)` from the running loop for SIGHUP and SIGTERM.
+    """Call `leave(128 + n)` from the running loop for every signal that asks a program to end.
 
-    Textual installs no handler: either signal would end the process with the terminal in
-    alternate-screen and mouse mode.
+    Textual installs no handler: any of them would end the process with the terminal in
+    alternate-screen and mouse mode. Keys send none of them while the console has the terminal.
     """
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGHUP, signal.SIGTERM):
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, 128 + number)
 
 

@@ -11,12 +11,21 @@ from pathlib import Path
 
 from rich.style import Style
 from textual.color import Color, ColorParseError
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
+from a40console.tui.abilities import Depth
 from a40console.tui.ink import Role
+
+DEFAULT = "midnight"
+SIXTEEN = "sixteen"
+"""The theme of the terminal's own colours."""
 
 FALLBACK = "textual-dark"
 """Textual's own theme, for the day when not even ours can be read."""
+
+FALLBACK_SIXTEEN = "ansi-dark"
+
+_FEW: frozenset[Depth] = frozenset({"16", "mono"})
 
 _PLAIN = {"name", "dark", "luminosity_spread", "text_alpha", "variables", "ansi"}
 _COLOURS = frozenset(f.name for f in fields(Theme)) - _PLAIN
@@ -51,11 +60,36 @@ def read_theme(path: Path) -> Theme:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         for key in data.keys() & _COLOURS:
             Color.parse(data[key])
-        for colour in data.get("variables", {}).values():
+        for name, colour in data.get("variables", {}).items():
+            if name.endswith("style"):
+                raise ValueError(f"{name} is no colour")
             Color.parse(colour)
-        return Theme(**{"name": path.stem, **data})
+        theme = Theme(**{"name": path.stem, **data})
+        theme.to_color_system().generate()
     except (OSError, ValueError, ColorParseError, TypeError, AttributeError) as error:
         raise ThemeFileError(f"{path.name}: {error}") from error
+    if theme.ansi:
+        theme.variables = _ansi_variables(theme)
+    return theme
+
+
+def _ansi_variables(theme: Theme) -> dict[str, str]:
+    """All variables of a theme in the terminal's own colours.
+
+    Textual's style sheet wants some that its own themes of the kind bring along, and draws others
+    in the terminal's default, which may be the colour of the theme's background.
+    """
+    generated = theme.to_color_system().generate()
+    grounds = {True: generated["background"], False: generated["foreground"]}
+    return {
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        **{
+            name: grounds["background" in name or "corner" in name]
+            for name, value in generated.items()
+            if value.startswith("ansi_default")
+        },
+        **theme.variables,
+    }
 
 
 def load_themes(folders: Iterable[Path]) -> ThemeSet:
@@ -72,11 +106,30 @@ def load_themes(folders: Iterable[Path]) -> ThemeSet:
     return found
 
 
+def fitting(themes: Iterable[Theme], depth: Depth) -> Iterable[Theme]:
+    """The themes that a terminal of this depth can show: with few colours only its own."""
+    return (theme for theme in themes if theme.ansi or depth not in _FEW)
+
+
+def worn(wanted: str, themes: Mapping[str, Theme], depth: Depth) -> str:
+    """The wanted theme, or what must take its place: it is not there, or has too many colours."""
+    few = depth in _FEW
+    substitutes = (SIXTEEN, FALLBACK_SIXTEEN) if few else (DEFAULT, FALLBACK)
+    for name in (wanted, *substitutes):
+        if name in themes and (themes[name].ansi or not few):
+            return name
+    return FALLBACK
+
+
 _BOLD = frozenset({Role.STRONG, Role.TITLE, Role.KEY, Role.BAD})
+_FAINT = frozenset({Role.MUTED, Role.RULE})
+_UNDERLINED = frozenset({Role.BAD})
 
 
 def ink_styles(variables: Mapping[str, str]) -> Mapping[Role, Style]:
     """How each role looks in the theme with these variables.
+
+    Where colours are few, or none, the gravest is underlined and the least is dim as well.
 
     Own resolution rather than component classes: those are matched against the whole style sheet
     for every role of every widget, which was three quarters of a screen switch.
@@ -86,8 +139,14 @@ def ink_styles(variables: Mapping[str, str]) -> Mapping[Role, Style]:
 
 @lru_cache(8)
 def _styles(colours: tuple[str, ...]) -> Mapping[Role, Style]:
+    few = any(colour.startswith("ansi_") for colour in colours)
     return {
-        role: Style(color=Color.parse(colour).rich_color, bold=role in _BOLD or None)
+        role: Style(
+            color=Color.parse(colour).rich_color,
+            bold=role in _BOLD or None,
+            dim=(few and role in _FAINT) or None,
+            underline=(few and role in _UNDERLINED) or None,
+        )
         for role, colour in zip(Role, colours, strict=True)
     }
 

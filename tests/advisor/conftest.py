@@ -118,11 +118,11 @@ def _host() -> Host:
         cpu_used_vcpu=3.1,
         throttled_ms_per_s=0.0,
         busiest_engine_thread=BusiestThread(name="EngineCore", ratio=0.88),
-        memory_used_bytes=1,
-        memory_limit_bytes=2,
-        shm_used_bytes=1,
-        shm_total_bytes=2,
-        disk_free_bytes=1,
+        memory_used_bytes=22_870_000_000,
+        memory_limit_bytes=53_687_091_200,
+        shm_used_bytes=214_000_000,
+        shm_total_bytes=24_696_061_952,
+        disk_free_bytes=61_000_000_000,
     )
 
 

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from a40console.advisor import advice
 from a40console.advisor.advice import FindingClock, advise
-from a40console.advisor.evidence import Evidence, StalledStart, Survivor
-from a40console.advisor.findings import GPU_SOURCE, findings
+from a40console.advisor.evidence import (
+    Evidence,
+    LoggedSpeed,
+    Shift,
+    StalledStart,
+    Stalls,
+    Survivor,
+    Trends,
+)
+from a40console.advisor.findings import CODES, findings
 from a40console.advisor.hang import is_hung
+from a40console.advisor.machine_findings import GPU_SOURCE
 from a40console.model.command import BY_ID
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import Difference, Slot, Snapshot, SourceStatus
+from a40console.model.snapshot import BusiestThread, Difference, Slot, Snapshot, SourceStatus
 from a40console.telemetry.gpu_figures import THROTTLE_REASONS
 from a40console.telemetry.nvml import GpuSampler
 
@@ -165,14 +180,14 @@ END = EngineEnd(
 
 
 def test_a_failed_engine_has_its_own_finding_with_its_own_remedy(scene: Scene) -> None:
-    failed = scene(engine={"state": EngineState.FAILED, "exit": END})
+    failed = scene(engine={"state": EngineState.FAILED, "exit": END}, gpus=())
     found = only(failed, Evidence(end_evidence="oom", end_remedy="Lower max_model_len."))
     assert (found.code, found.severity) == ("engine-failed", "error")
     assert found.title == "The engine failed: the kernel killed it for want of memory"
     assert found.evidence == "oom · SIGKILL · ended 2026-11-29T14:07:30.000Z"
     assert found.remedy == "Lower max_model_len."
     assert only(failed, Evidence()).remedy, "never without one"
-    stopped = scene(engine={"state": EngineState.STOPPED, "exit": END})
+    stopped = scene(engine={"state": EngineState.STOPPED, "exit": END}, gpus=())
     assert codes(stopped, Evidence()) == []
 
 
@@ -180,7 +195,7 @@ def test_settings_of_an_ended_engine_do_not_speak(scene: Scene) -> None:
     changed = (Difference(setting="threads", asked=4, effective=2, evidence="n_threads = 2"),)
     running = scene(engine={"effective": changed})
     assert codes(running, Evidence()) == ["setting-not-in-force"]
-    failed = scene(engine={"effective": changed, "state": EngineState.FAILED, "exit": END})
+    failed = scene(engine={"effective": changed, "state": EngineState.FAILED, "exit": END}, gpus=())
     assert codes(failed, Evidence()) == ["engine-failed"]
 
 
@@ -241,7 +256,7 @@ def test_throttling_is_found_while_the_engine_starts_too(scene: Scene) -> None:
     assert found.evidence == "throttled 340 ms/s · 5.9 of 6.0 vCPU used (cgroup2)"
     compiling = scene(host=host, engine={"state": EngineState.STARTING})
     assert codes(compiling, Evidence()) == ["vcpu-throttled"]
-    assert codes(scene(host=host, engine={"state": EngineState.STOPPED}), Evidence()) == []
+    assert codes(scene(host=host, engine={"state": EngineState.STOPPED}, gpus=()), Evidence()) == []
     assert codes(scene(host={"throttled_ms_per_s": GONE}), Evidence()) == []
 
 
@@ -261,12 +276,15 @@ def test_settings_that_run_otherwise_than_asked_are_listed(scene: Scene) -> None
             setting="max_num_batched_tokens", asked=16384, effective=2048, evidence="log line"
         ),
         Difference(setting="graphs", asked=True, effective=Missing("not told"), evidence="-"),
+        Difference(setting="async_scheduling", asked=None, effective=False, evidence="log line"),
     )
     found = only(scene(engine={"effective": differences}), Evidence())
     assert found.code == "setting-not-in-force"
     assert found.title == "1 setting of the profile not in force"
     assert found.evidence == "max_num_batched_tokens: asked 16384, runs 2048 (log line)"
     assert codes(scene(engine={"effective": GONE}), Evidence()) == []
+    unasked = scene(engine={"effective": differences[2:]})
+    assert codes(unasked, Evidence()) == [], "the engine's own choice breaks no promise"
 
 
 def test_a_counter_reset_is_told_during_its_grace(scene: Scene) -> None:
@@ -281,20 +299,76 @@ def test_the_worst_comes_first(scene: Scene) -> None:
     assert codes(snapshot, extra) == ["engine-hung", "kv-full", "counters-reset"]
 
 
+class Watch:
+    """One clock that looks at scenes at given times."""
+
+    def __init__(self, scene: Scene, **clock: float) -> None:
+        self._scene = scene
+        self._clock = FindingClock(**clock)
+
+    def at(self, second: float, **blocks: object) -> list[Finding]:
+        snapshot = replace(self._scene(**blocks), at=f"t{second:g}", monotonic_s=second)
+        return list(advise(snapshot, Evidence(), self._clock)[1])
+
+
+FULL = {"held_ratio": 0.99}
+BROKEN = (SourceStatus(name="vllm.metrics", state="failed", age_s=40.0, reason="HTTP 500"),)
+
+
 def test_a_finding_keeps_the_time_it_began(scene: Scene) -> None:
-    clock = FindingClock(forget_after_s=30.0)
-    full = {"held_ratio": 0.99}
+    watch = Watch(scene, forget_after_s=30.0)
 
-    def since(at: str, monotonic_s: float, **blocks: object) -> list[str]:
-        snapshot = replace(scene(**blocks), at=at, monotonic_s=monotonic_s)
-        return [finding.since for finding in advise(snapshot, Evidence(), clock)[1]]
+    def since(second: float, **blocks: object) -> list[str]:
+        return [finding.since for finding in watch.at(second, **blocks)]
 
-    assert since("t0", 100.0, kv_cache=full) == ["t0"]
-    assert since("t1", 101.0, kv_cache=full) == ["t0"]
-    assert since("t2", 102.0) == []
-    assert since("t3", 110.0, kv_cache=full) == ["t0"], "it only flickered"
-    assert since("t4", 139.0) == []
-    assert since("t5", 141.0, kv_cache=full) == ["t5"], "this is another one"
+    assert since(100, sources=BROKEN) == ["t100"], "a state is told at once"
+    assert since(101, sources=BROKEN) == ["t100"]
+    assert since(102) == [], "and gone at once"
+    assert since(110, sources=BROKEN) == ["t100"], "it only flickered"
+    assert since(139) == []
+    assert since(141, sources=BROKEN) == ["t141"], "this is another one"
+
+
+def test_a_level_is_told_when_it_holds_and_stays_for_a_while(scene: Scene) -> None:
+    watch = Watch(scene)
+    assert watch.at(100, kv_cache=FULL) == []
+    assert watch.at(102, kv_cache=FULL) == []
+    [found] = watch.at(103, kv_cache=FULL)
+    assert (found.code, found.since) == ("kv-full", "t100")
+    assert found.evidence.startswith("99 % held")
+    [kept] = watch.at(107)
+    assert kept.evidence.endswith("last seen 4 s ago"), "it does not flap"
+    [back] = watch.at(108, kv_cache=FULL)
+    assert "last seen" not in back.evidence
+    assert watch.at(119) == []
+    assert watch.at(120, kv_cache=FULL) == [], "and must hold again"
+
+
+def test_single_seconds_of_a_level_are_never_told(scene: Scene) -> None:
+    watch = Watch(scene)
+    for second in range(100, 160):
+        blocks = {"kv_cache": FULL} if second % 5 == 0 else {}
+        assert watch.at(second, **blocks) == []
+
+
+def test_a_level_of_an_engine_that_ended_does_not_stay(scene: Scene) -> None:
+    watch = Watch(scene)
+    for second in range(100, 105):
+        shown = watch.at(second, kv_cache=FULL)
+    assert [finding.code for finding in shown] == ["kv-full"]
+    assert watch.at(105, engine={"state": EngineState.STOPPED}) == []
+
+
+@given(pattern=st.lists(st.booleans(), min_size=1, max_size=60))
+def test_a_level_never_changes_twice_within_its_delays(scene: Scene, pattern: list[bool]) -> None:
+    watch = Watch(scene)
+    told = [
+        bool(watch.at(100 + second, kv_cache=FULL if full else {"held_ratio": 0.1}))
+        for second, full in enumerate(pattern)
+    ]
+    edges = [i for i in range(1, len(told)) if told[i] is not told[i - 1]]
+    for first, second in pairwise(edges):
+        assert second - first >= 3
 
 
 def test_advice_without_memory_dates_findings_now(scene: Scene) -> None:
@@ -327,3 +401,103 @@ def test_a_state_that_cannot_be_written_is_told_with_the_reason(scene: Scene) ->
     found = only(snapshot, Evidence(state_trouble="No space left on device"))
     assert found.code == "state-not-written"
     assert "No space left" in found.evidence
+
+
+def test_every_code_is_in_the_list_and_every_entry_of_it_is_a_code() -> None:
+    folder = Path(advice.__file__).parent
+    written = {
+        code
+        for path in folder.glob("*findings.py")
+        for code in re.findall(r'(?:code=|as_finding\(\s*)"([a-z-]+)"', path.read_text())
+    }
+    assert written == set(CODES)
+
+
+def test_the_readme_lists_every_code() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    for code, meaning in CODES.items():
+        assert f"| `{code}` | {meaning} |" in readme
+    listed = re.findall(r"^\| `([a-z-]+)` \| [^|]* \|$", readme, re.MULTILINE)
+    assert [code for code in listed if code in CODES] == list(CODES)
+
+
+def test_memory_that_somebody_else_holds_is_found_before_a_start_fails(scene: Scene) -> None:
+    stopped = scene(engine={"state": EngineState.STOPPED})
+    found = only(stopped, Evidence(hidden_processes=2))
+    assert found.code == "gpu-memory-held"
+    assert found.evidence == "GPU 0: 41.9 GiB used · 2 processes not visible from this pod"
+    assert found.command is None, "nothing may be ended by what the driver lists"
+    assert "pid" not in found.evidence + found.remedy
+    free = scene(engine={"state": EngineState.STOPPED}, gpu={"memory_used_bytes": 280_000_000})
+    assert codes(free, Evidence(hidden_processes=2)) == []
+    assert codes(scene(), Evidence(hidden_processes=2)) == [], "our own engine holds it"
+
+
+def test_a_log_that_states_another_speed_is_told_with_both(scene: Scene) -> None:
+    logged = LoggedSpeed(
+        logged_tokens_per_s=40.0, counted_tokens_per_s=80.0, over_s=10.0, speakers=2
+    )
+    found = only(scene(), Evidence(logged=logged))
+    assert (found.code, found.severity) == ("log-disagrees", "info")
+    assert found.evidence == (
+        "log 40 tok/s · counters 80 tok/s · over the same 10 s · 2 API servers log"
+    )
+    assert codes(scene(engine={"state": EngineState.STOPPED}), Evidence(logged=logged)) == [
+        "gpu-memory-held"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "blocks", "extra"),
+    [
+        ("oom-killed", {}, Evidence(trends=Trends(oom_kills=1))),
+        ("kv-preempts", {}, Evidence(trends=Trends(preemptions=3))),
+        ("memory-short", {"host": {"memory_used_bytes": 53_000_000_000}}, Evidence()),
+        ("memory-short", {"host": {"shm_used_bytes": 24_600_000_000}}, Evidence()),
+        ("disk-short", {"host": {"disk_free_bytes": 1_200_000_000}}, Evidence()),
+        (
+            "disk-slow",
+            {},
+            Evidence(stalls=Stalls(origin="container", io_some_ratio=0.6, io_full_ratio=0.5)),
+        ),
+        (
+            "thread-pinned",
+            {"host": {"busiest_engine_thread": BusiestThread(name="EngineCore", ratio=0.99)}},
+            Evidence(trends=Trends(passes_per_s=Shift(41, 59), power_w=Shift(198, 283))),
+        ),
+        (
+            "spec-loses-at-load",
+            {"speculation": {"mode": "on", "off_tokens_per_s_at_this_load": 497.0}},
+            Evidence(),
+        ),
+        (
+            "prefix-cache-lost",
+            {
+                "prefix_cache": {
+                    "hit_ratio": 0.1,
+                    "queried_tokens": 60_000,
+                    "reusable_ratio": 0.9,
+                }
+            },
+            Evidence(),
+        ),
+    ],
+)
+def test_what_costs_speed_is_found_while_it_serves_and_only_then(
+    scene: Scene, code: str, blocks: dict[str, object], extra: Evidence
+) -> None:
+    assert only(scene(**blocks), extra).code == code
+    absent = scene(**blocks, engine={"state": EngineState.ABSENT}, gpus=())
+    lasting = {"oom-killed", "memory-short", "disk-short"}
+    assert codes(absent, extra) == ([code] if code in lasting else [])
+
+
+def test_a_weak_hint_is_no_finding(scene: Scene) -> None:
+    pinned = {"busiest_engine_thread": BusiestThread(name="EngineCore", ratio=1.0)}
+    assert codes(scene(host=pinned), Evidence()) == []
+    poor = {"mode": "on", "drafts": 900, "tokens_per_pass": 1.05, "acceptance_ratio": 0.02}
+    assert codes(scene(speculation=poor), Evidence()) == []
+    new_agent = {"hit_ratio": 0.0, "queried_tokens": 18_990, "hit_ratio_since_start": 0.92}
+    assert codes(scene(prefix_cache=new_agent), Evidence()) == []
+    neighbours = Stalls(origin="machine", io_some_ratio=0.9, io_full_ratio=0.9)
+    assert codes(scene(), Evidence(stalls=neighbours)) == []

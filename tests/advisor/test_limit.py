@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a40console.advisor.limit import limit
-from a40console.advisor.readings import LimitEvidence
+from a40console.advisor.evidence import Evidence, Shift, Stalls, Trends
+from a40console.advisor.findings import findings
+from a40console.advisor.limit import SHOWN_FIRST, explain, limit
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Limit, Slot, Snapshot
+from a40console.model.snapshot import (
+    BusiestThread,
+    Gpu,
+    Limit,
+    RecentRequest,
+    Session,
+    Slot,
+    Snapshot,
+)
 
 Scene = Callable[..., Snapshot]
 MakeSlot = Callable[..., Slot]
 
-ALL = {"vcpu", "kv", "queue", "clocks", "gate", "prefill"}
+ALL = {"vcpu", "kv", "queue", "clocks", "gate", "prefill", "memory"}
+"""What the healthy snapshot rules out; of the rest it tells too little."""
+
 GONE = Missing("not known in this test")
 
 
 def read(snapshot: Snapshot) -> Limit:
-    return limit(LimitEvidence.of(snapshot))
+    return limit(explain(snapshot))
 
 
 def test_plain_decoding_has_no_named_cause_and_says_what_it_is_not(scene: Scene) -> None:
     found = read(scene())
     assert found.cause == "unknown"
-    assert "413 tok/s" in found.evidence
-    assert "23 passes/s" in found.evidence
+    assert "413 tok/s (5 s)" in found.evidence
+    assert "23 passes/s (5 s)" in found.evidence
     assert set(found.ruled_out) == ALL
 
 
@@ -138,7 +149,7 @@ def test_a_queue_behind_max_running_or_a_full_cache_says_which(scene: Scene) -> 
     assert "queue" not in busy.ruled_out
     assert "kv" in busy.ruled_out
     full = read(scene(requests={"waiting": 1}, kv_cache={"held_ratio": 0.97}))
-    assert full.text == "1 request waiting: the KV cache is full"
+    assert (full.cause, full.text) == ("kv", "1 request waiting: the KV cache is full")
     assert "KV 97 % held" in full.evidence
     assert "kv" not in full.ruled_out
 
@@ -152,7 +163,7 @@ def test_a_queue_without_a_known_reason_still_speaks(scene: Scene) -> None:
 
 def test_requests_at_our_gate_are_told_apart_from_the_engines_queue(scene: Scene) -> None:
     found = read(scene(requests={"held": 3}))
-    assert (found.cause, found.text) == ("queue", "3 requests held at the gate")
+    assert (found.cause, found.text) == ("gate", "3 requests held at the gate")
     assert "gate" not in found.ruled_out
 
 
@@ -181,6 +192,39 @@ def test_prefill_names_the_largest_prompt_and_what_is_left(
 def test_what_is_done_of_a_prefill_is_taken_off(scene: Scene, make_slot: MakeSlot) -> None:
     slot = make_slot("prefill", prompt_tokens=2000, cached_tokens=0, prefill_ratio=0.5, agent=GONE)
     assert read(scene(slots=(slot,))).text == "prefill of 1,000 tokens (7f3a)"
+
+
+def test_a_prompt_whose_cached_part_is_not_known_has_a_bound_and_no_estimate(
+    scene: Scene, make_slot: MakeSlot
+) -> None:
+    slot = make_slot("prefill", prompt_tokens=15549, cached_tokens=GONE, agent=GONE, age_s=4.5)
+    found = read(scene(slots=(slot,), throughput={"prefill_tokens_per_s": 1000.0}))
+    assert found.text == "prefill of at most 15,549 tokens (7f3a), at most 16 s left"
+    young = replace(slot, age_s=0.3)
+    found = read(scene(slots=(young,), throughput={"prefill_tokens_per_s": 216.0}))
+    assert found.cause == "unknown", "it may be cached but for its last tokens"
+    assert "prefill" not in found.ruled_out
+
+
+@pytest.mark.parametrize(
+    ("decoding", "age_s", "known"),
+    [
+        ({}, 1.5, False),
+        ({"age_s": 60.0, "ttft_s": 3.0}, 1.5, False),
+        ({"age_s": 4.5, "ttft_s": 3.2}, 1.5, True),
+        ({"age_s": 4.5, "ttft_s": GONE}, 1.5, False),
+        ({}, 4.0, True),
+    ],
+)
+def test_a_mean_over_a_window_mostly_without_prefill_is_no_speed_of_prefill(
+    scene: Scene, make_slot: MakeSlot, decoding: dict[str, Any], age_s: float, known: bool
+) -> None:
+    prompt = make_slot("prefill", prompt_tokens=15549, cached_tokens=0, age_s=age_s)
+    slots = (make_slot(**decoding), prompt)
+    found = read(scene(slots=slots, throughput={"prefill_tokens_per_s": 216.0}))
+    assert found.cause == "prefill"
+    assert found.text.endswith("≈ 1 m 12 s left") is known
+    assert ("216 prompt tok/s computed (5 s)" in found.evidence) is known
 
 
 def test_prefill_explains_a_waiting_request_when_the_engine_has_room(
@@ -232,12 +276,13 @@ def test_without_slots_only_pure_prefill_is_called_so(scene: Scene) -> None:
     ],
 )
 def test_a_figure_that_is_missing_old_or_high_rules_nothing_out(
-    scene: Scene, blocks: dict[str, object], name: str
+    scene: Scene, blocks: dict[str, dict[str, object]], name: str
 ) -> None:
     found = read(scene(**blocks))
     assert found.cause == "unknown"
     assert name not in found.ruled_out
-    assert set(found.ruled_out) == ALL - {name}
+    of_the_host = {"memory"} if "age_s" in blocks.get("host", {}) else set()
+    assert set(found.ruled_out) == ALL - {name} - of_the_host
 
 
 def test_what_holds_the_clocks_down_is_cited(scene: Scene) -> None:
@@ -272,32 +317,127 @@ def _shuffled(data: st.DataObject, block: Any) -> Any:
     return replace(block, **drawn)
 
 
+FACTS = st.one_of(st.just(GONE), st.builds(Shift, st.floats(0, 1e6), st.floats(0, 1e6)))
+
+
+def _trends(data: st.DataObject) -> Trends:
+    shifts = {field.name for field in fields(Trends) if "Shift" in str(field.type)}
+    drawn: Trends = _shuffled(data, Trends())
+    facts: dict[str, Any] = {name: data.draw(FACTS) for name in sorted(shifts)}
+    return replace(drawn, **facts)
+
+
+def _anything(data: st.DataObject, snapshot: Snapshot, slots: tuple[Slot, ...]) -> Snapshot:
+    """The snapshot with every figure of every judged block drawn anew."""
+    blocks = ("requests", "throughput", "host", "kv_cache", "prefix_cache", "speculation")
+    state = data.draw(st.sampled_from(EngineState))
+    thread = data.draw(
+        st.one_of(st.just(GONE), st.builds(BusiestThread, name=st.just("t"), ratio=st.floats(0, 1)))
+    )
+    shuffled = replace(
+        snapshot,
+        **{name: _shuffled(data, getattr(snapshot, name)) for name in blocks},
+        engine=replace(snapshot.engine, state=state),
+        slots=data.draw(st.one_of(st.just(GONE), st.just(()), st.just(slots))),
+        recent=data.draw(st.sampled_from([(), (_ended("tool_use"),), (_ended("stop"),)])),
+        sessions=data.draw(st.one_of(st.just(GONE), st.just((_session(data),)))),
+    )
+    mode: Any = data.draw(st.sampled_from(["on", "off", GONE]))
+    gpus = data.draw(st.one_of(st.just(GONE), st.just(()), st.just((_gpu(data, snapshot),))))
+    return replace(
+        shuffled,
+        host=replace(shuffled.host, busiest_engine_thread=thread),
+        speculation=replace(shuffled.speculation, mode=mode),
+        gpus=gpus,
+    )
+
+
+def _gpu(data: st.DataObject, snapshot: Snapshot) -> Gpu:
+    assert not isinstance(snapshot.gpus, Missing)
+    words = st.sampled_from([(), ("power cap",), ("hardware thermal slowdown",), GONE])
+    drawn: Gpu = _shuffled(data, snapshot.gpus[0])
+    reasons: Any = data.draw(words)
+    return replace(drawn, throttle_reasons=reasons)
+
+
+def _session(data: st.DataObject) -> Session:
+    tool: Any = data.draw(st.sampled_from(["Bash", GONE]))
+    return Session(
+        session="7f3a",
+        client="claude-code",
+        phase=data.draw(st.sampled_from(["client", "decode"])),
+        tool=tool,
+        phase_s=data.draw(FIGURES),
+        turns=1,
+        requests=1,
+        context_tokens=GONE,
+        window_tokens=GONE,
+        prompt_tokens=GONE,
+        reused_tokens=GONE,
+        reread_tokens=GONE,
+        generated_tokens=GONE,
+        hit_ratio=GONE,
+        sustained_tokens_per_s=GONE,
+        cost_usd=GONE,
+        started_at="2026-11-29T14:00:00Z",
+    )
+
+
+def _ended(reason: str) -> RecentRequest:
+    return RecentRequest(
+        request_id="r0",
+        session="7f3a",
+        finish_reason=reason,
+        generated_tokens=1,
+        tokens_per_s=1.0,
+        ttft_s=0.1,
+        ended_at="2026-11-29T14:07:30.000Z",
+    )
+
+
 @given(data=st.data())
-def test_whatever_the_figures_there_is_one_honest_answer(
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_whatever_the_figures_there_is_one_honest_ranking(
     data: st.DataObject, scene: Scene, make_slot: MakeSlot
 ) -> None:
-    snapshot = scene()
-    snapshot = replace(
-        snapshot,
-        requests=_shuffled(data, snapshot.requests),
-        throughput=_shuffled(data, snapshot.throughput),
-        host=_shuffled(data, snapshot.host),
-        kv_cache=_shuffled(data, snapshot.kv_cache),
-        slots=data.draw(
-            st.one_of(
-                st.just(GONE),
-                st.just(()),
-                st.just((_shuffled(data, make_slot("prefill")), make_slot("queued"))),
-            )
-        ),
-    )
-    found = read(snapshot)
-    assert found.cause in {"idle", "vcpu", "queue", "prefill", "unknown"}
-    assert found.text
-    assert found.cause not in found.ruled_out
-    assert set(found.ruled_out) <= ALL
-    if isinstance(snapshot.host.throttled_ms_per_s, Missing):
-        assert "vcpu" not in found.ruled_out
-    if isinstance(snapshot.kv_cache.held_ratio, Missing):
-        assert "kv" not in found.ruled_out
-    assert is_dataclass(found)
+    slots = (_shuffled(data, make_slot("prefill")), make_slot("queued"))
+    snapshot = _anything(data, scene(), slots)
+    extra = Evidence(trends=_trends(data), stalls=_shuffled(data, Stalls()))
+    found = explain(snapshot, extra)
+    assert found == explain(snapshot, extra), "the same figures, the same order"
+    assert findings(snapshot, extra) == findings(snapshot, extra)
+    strengths = [("cause", "candidate", "weak").index(cause.strength) for cause in found.causes]
+    assert strengths[0] == 0
+    assert strengths == sorted(strengths)
+    named = [cause.cause for cause in found.causes]
+    named += [excluded.cause for excluded in found.ruled_out]
+    named += [unjudged.cause for unjudged in found.unjudged]
+    assert len(named) == len(set(named)), "each cause has one verdict"
+    excluded = [entry.cause for entry in found.ruled_out]
+    assert excluded == [name for name in SHOWN_FIRST if name in excluded]
+    assert all(entry.how for entry in found.ruled_out)
+    assert all(entry.reason for entry in found.unjudged)
+    assert all(cause.text for cause in found.causes)
+
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "vcpu": ("host.cpu_used_vcpu", "host.throttled_ms_per_s", "host.age_s"),
+    "kv": ("kv_cache.held_ratio", "kv_cache.age_s"),
+    "queue": ("requests.waiting", "requests.age_s"),
+    "memory": ("host.memory_used_bytes", "host.memory_limit_bytes", "host.shm_used_bytes"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(name, place) for name, places in NEEDED.items() for place in places]
+)
+@given(data=st.data())
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_a_missing_figure_rules_nothing_out_whatever_the_others_are(
+    data: st.DataObject, scene: Scene, make_slot: MakeSlot, name: str, place: str
+) -> None:
+    snapshot = _anything(data, scene(), (make_slot("decode"),))
+    block, _, figure = place.partition(".")
+    hidden = replace(getattr(snapshot, block), **{figure: GONE})
+    found = explain(replace(snapshot, **{block: hidden}), Evidence(trends=_trends(data)))
+    assert name not in {entry.cause for entry in found.ruled_out}

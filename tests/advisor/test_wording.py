@@ -34,6 +34,7 @@ def test_something_is_never_written_as_nothing(value: float) -> None:
 
 def test_units_are_written_out() -> None:
     assert [count(1, "request"), count(2000, "request")] == ["1 request", "2,000 requests"]
+    assert [count(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
     assert [percent(0.97), percent(0.999), percent(1.0)] == ["97 %", "<100 %", "100 %"]
     assert [duration(1.37), duration(5.0), duration(120), duration(190)] == [
         "1.4 s",

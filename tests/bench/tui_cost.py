@@ -33,7 +33,7 @@ from textual.app import App
 from textual.widgets import Static
 class Bare(App):
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS = [("1", "say('Prefill')"), ("2", "say('Identity')")]
+    BINDINGS = [("1", "say('First token')"), ("2", "say('Identity')")]
     def compose(self):
         yield Static("Overview")
     def action_say(self, text):
@@ -100,7 +100,7 @@ def _key(session: TerminalSession, number: int) -> tuple[float, float]:
     session.read(0.23)
     cpu_s = _cpu_s(session)
     session.press("2" if number % 2 == 0 else "1")
-    delay = session.read(1.0, until=b"Identity" if number % 2 == 0 else b"Prefill")
+    delay = session.read(1.0, until=b"Identity" if number % 2 == 0 else b"First token")
     return delay, _cpu_s(session) - cpu_s
 
 

@@ -62,18 +62,21 @@ def on_terminal(
     *arguments: str,
     command: tuple[str, ...] = CONSOLE,
     columns: int = 80,
+    term: str = "xterm-256color",
+    stdin: str = "",
 ) -> tuple[int, str]:
-    """What a command writes to a terminal of 24 lines."""
+    """What a command writes to a terminal of 24 lines, on which this was typed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [*command, *arguments],
-        env={**environment, "TERM": "xterm-256color"},
+        env={**environment, "TERM": term},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
     )
     os.close(theirs)
+    os.write(ours, stdin.encode())
     written = b""
     while True:
         try:

@@ -24,15 +24,38 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from a40console.advisor.limit import explain
 from a40console.model.codec import encode
-from a40console.model.control import ClientEnvironment, CommandResult, Hello, LogChunk, Trouble
+from a40console.model.control import (
+    ClientEnvironment,
+    CommandResult,
+    Hello,
+    LogChunk,
+    ReadMark,
+    Trouble,
+)
 from a40console.model.engine import EngineState
 from a40console.model.event import Event
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.paths import locate, make_private
 from tests import make_snapshot as make
+from tests.tui import fake_past
 
 TOKEN = "secret-token-of-the-gateway"
+HAPPENED = (
+    Event(1, "2026-11-29T13:00:00Z", "service.started", "the service starts"),
+    Event(2, "2026-11-29T13:00:01Z", "engine.starting", "tiny starts"),
+    Event(
+        3,
+        "2026-11-29T13:30:00Z",
+        "engine.ended",
+        "out of \x1b[31mmemory",
+        "error",
+        {"evidence": "Killed", "remedy": "Lower max_model_len.", "run": "r1"},
+    ),
+    Event(4, "2026-11-29T13:31:00Z", "note.added", "[bold]pruning[/] off"),
+    Event(5, "2026-11-29T13:32:00Z", "finding.began", "The quota throttles", "warn"),
+)
 
 
 @dataclass
@@ -82,6 +105,7 @@ class StubService:
         self._state = EngineState(script.state)
         self._commands: dict[str, CommandResult] = {}
         self._ends_at: dict[str, float] = {}
+        self._arguments: dict[str, dict[str, str]] = {}
         self._began = time.monotonic()
         self.gateway_url: str | None = None
         self.stopping = asyncio.Event()
@@ -92,7 +116,14 @@ class StubService:
                 Route("/v1/hello", self._hello),
                 Route("/v1/snapshot", self._snapshot),
                 Route("/v1/snapshots", self._snapshots),
+                Route("/v1/why", self._why),
                 Route("/v1/environment", self._environment),
+                Route("/v1/events", self._events),
+                Route("/v1/history", self._history),
+                Route("/v1/starts", self._starts),
+                Route("/v1/digest", self._digest),
+                Route("/v1/spending", self._spending),
+                Route("/v1/read-mark", self._read_mark),
                 Route("/v1/logs", self._logs),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
@@ -127,6 +158,9 @@ class StubService:
     async def _snapshot(self, request: Request) -> Response:
         return JSONResponse(encode(self._now()))
 
+    async def _why(self, request: Request) -> Response:
+        return JSONResponse(encode(explain(self._now())))
+
     async def _snapshots(self, request: Request) -> Response:
         async def lines() -> AsyncIterator[bytes]:
             sent = 0
@@ -158,6 +192,37 @@ class StubService:
         )
         return JSONResponse(encode(chunk))
 
+    async def _events(self, request: Request) -> Response:
+        happened = (*HAPPENED, *self._later())
+        return JSONResponse(encode(fake_past.events(happened, request.query_params)))
+
+    def _later(self) -> tuple[Event, ...]:
+        """One more event for each half second that the stub runs."""
+        late = int((time.monotonic() - self._began) / 0.5)
+        at = "2026-11-29T14:07:31Z"
+        first = make.snapshot().events_last_id + 1
+        return tuple(Event(first + n, at, "engine.noted", f"later {n}") for n in range(late))
+
+    async def _history(self, request: Request) -> Response:
+        return JSONResponse(encode(fake_past.history(make.history(), request.query_params)))
+
+    async def _starts(self, request: Request) -> Response:
+        limit = int(request.query_params["limit"])
+        return JSONResponse(encode(fake_past.starts()[:limit]))
+
+    async def _digest(self, request: Request) -> Response:
+        """Of an event it tells which one was asked for."""
+        told = replace(
+            fake_past.digest(), since_event=int(request.query_params.get("since_event", 0))
+        )
+        return JSONResponse(encode(told))
+
+    async def _spending(self, request: Request) -> Response:
+        return JSONResponse(encode(fake_past.spending()))
+
+    async def _read_mark(self, request: Request) -> Response:
+        return JSONResponse(encode(ReadMark(event=3, at="2026-11-29T13:30:00Z")))
+
     async def _start(self, request: Request) -> Response:
         name, arguments = request.path_params["name"], await request.json()
         result = CommandResult(command=name, id=f"c{len(self._commands)}", state="running")
@@ -175,6 +240,7 @@ class StubService:
         return JSONResponse(encode(result), status_code=202)
 
     def _begin(self, result: CommandResult, arguments: dict[str, str]) -> None:
+        self._arguments[result.id] = arguments
         self._ends_at[result.id] = time.monotonic() + 0.5
         if result.command in ("engine.start", "engine.switch", "engine.restart"):
             self._state = EngineState.STARTING
@@ -207,8 +273,13 @@ class StubService:
                 self._state = EngineState.STOPPED
             event = Event(8, "2026-11-29T14:07:31Z", result.command, "It was done.")
             self._commands[key] = replace(
-                result, state="done", result={"profile": "tiny"}, events=(event,)
+                result, state="done", result=self._done(result), events=(event,)
             )
+
+    def _done(self, result: CommandResult) -> dict[str, str]:
+        if result.command == "note.add":
+            return {"report": f"Noted: {self._arguments[result.id]['text']}"}
+        return {"profile": "tiny"}
 
     async def _result(self, request: Request) -> Response:
         self._advance()

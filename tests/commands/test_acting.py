@@ -143,7 +143,8 @@ def test_logs_are_the_last_lines(console: Run, service: Service, tmp_path: Path)
     everything = console("engine", "logs", "-n", "30000").stdout.splitlines()
     assert (everything[0], len(everything)) == ("line 0 of many", 20_004)
     document = json.loads(console("engine", "logs", "-n", "1", "--json").stdout)
-    assert document == {"path": "/runs/output.log", "lines": ["unended"]}
+    expected = {"path": "/runs/output.log", "lines": ["unended"], "levels": ["info"]}
+    assert document == expected
     assert console("engine", "logs", "-n", "0").stdout == ""
 
 

@@ -51,6 +51,7 @@ def test_json(console: Run, service: Service) -> None:
     assert document.pop("tokens_per_s") > 0
     assert document == {
         "model": "qwen3-coder-30b",
+        "simulated": False,
         "text": "You asked: why? [None]",
         "thinking": "",
         "finish_reason": "stop",

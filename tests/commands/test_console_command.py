@@ -13,9 +13,8 @@ from tests.commands.console_process import on_terminal, with_stub
 WITH_A_STAND_IN = """
 import os, sys, types
 
-def run_console(paths, settings, *, mouse):
-    told = {name: os.environ.get(name) for name in ("TEXTUAL_COLOR_SYSTEM", "NO_COLOR")}
-    print(paths.home, settings.console.theme, mouse, told)
+def run_console(paths, settings, *, mouse, abilities):
+    print(paths.home, settings.console.theme, mouse, abilities.depth, abilities.ascii)
     return 129
 
 stand_in = types.ModuleType("a40console.tui.app")
@@ -32,13 +31,10 @@ COMMAND = (sys.executable, "-c", WITH_A_STAND_IN)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ((), "midnight True {'TEXTUAL_COLOR_SYSTEM': None, 'NO_COLOR': None}"),
-        (
-            ("--color", "256", "--no-mouse"),
-            "midnight False {'TEXTUAL_COLOR_SYSTEM': '256', 'NO_COLOR': None}",
-        ),
-        (("--color", "16"), "midnight True {'TEXTUAL_COLOR_SYSTEM': 'standard', 'NO_COLOR': None}"),
-        (("--color", "mono"), "midnight True {'TEXTUAL_COLOR_SYSTEM': None, 'NO_COLOR': '1'}"),
+        ((), "midnight True 256 False"),
+        (("--color", "truecolor", "--no-mouse"), "midnight False truecolor False"),
+        (("--color", "16"), "midnight True 16 False"),
+        (("--color", "mono", "--ascii"), "midnight True mono True"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -18,8 +18,9 @@ from a40console.paths import Paths
 from tests.commands.console_process import CONSOLE, Run, Service
 
 COMMANDS = [
-    *("serve", "stop", "status", "watch", "wait"),
-    *("ask", "env", "profiles", "engine", "attach"),
+    *("serve", "stop", "status", "watch", "why", "wait", "ask"),
+    *("events", "note", "history", "digest", "cost"),
+    *("env", "profiles", "models", "engine", "doctor", "attach", "demo"),
 ]
 HEAVY = ("httpx", "pydantic", "textual", "starlette", "aiohttp", "uvicorn", "rich", "asyncio")
 

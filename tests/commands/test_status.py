@@ -137,7 +137,7 @@ def test_watch_writes_a_line_a_snapshot(console: Run, service: Service) -> None:
     assert run.returncode == 0
     line = (
         f"{make.at()}   SERVING   0 tok/s   0 decoding · 0 prefill · 0 held   "
-        "qwen3-coder-30b  vllm 0.33.0  up 3 h 12 m   limit: idle   $0.454/h"
+        "qwen3-coder-30b  vllm 0.33.0  up 3 h 12 m   limit: client   $0.454/h"
     )
     assert run.stdout.splitlines() == [line] * 3
 

@@ -1,16 +1,25 @@
 /* A stand-in for libnvidia-ml.so.1. What it answers is read at every call from the file named by
  * FAKE_NVML_CONTROL, one "key value" a line: a figure's name sets the figure, a function's name
  * makes that function return the given error, "all" makes every device function return it, and
- * "after" lets that many device calls succeed first. -DOLD_DRIVER leaves out newer symbols. */
+ * "after" lets that many device calls succeed first; "processes" lists that many pids from
+ * "first_pid" on. An initialised library holds its control file open, as the real one holds the
+ * device, and appends every init and shutdown to the file that FAKE_NVML_JOURNAL names.
+ * -DOLD_DRIVER leaves out newer symbols. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int Return;
 typedef void *Device;
 typedef struct { unsigned gpu, memory; } Utilization;
 typedef struct { unsigned long long total, free, used; } Memory;
 
+typedef struct { unsigned pid; unsigned long long memory; unsigned gpu, compute; } Process;
+
+#define MOST_INITS 64
+static int held[MOST_INITS];
 static int initialised;
 static long device_calls;
 static long asked_reasons;
@@ -42,15 +51,29 @@ static Return device_call(const char *name) {
 
 #define ENTER do { Return failed = device_call(__func__); if (failed) return failed; } while (0)
 
+static void note(const char *what) {
+    const char *path = getenv("FAKE_NVML_JOURNAL");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!file) return;
+    fprintf(file, "%s\n", what);
+    fclose(file);
+}
+
 Return nvmlInitWithFlags(unsigned flags) {
     (void)flags;
     Return failed = (Return)control(__func__, 0);
-    if (!failed) initialised++;
-    return failed;
+    const char *path = getenv("FAKE_NVML_CONTROL");
+    note(failed ? "refused" : "init");
+    if (failed) return failed;
+    if (initialised < MOST_INITS) held[initialised] = path ? open(path, O_RDONLY) : -1;
+    initialised++;
+    return 0;
 }
 Return nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 Return nvmlShutdown(void) {
+    note("shutdown");
     if (initialised) initialised--;
+    if (initialised < MOST_INITS && held[initialised] > 0) close(held[initialised]);
     return (Return)control(__func__, 0);
 }
 const char *nvmlErrorString(Return code) { (void)code; return "a newer error"; }
@@ -127,3 +150,32 @@ Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long lo
     ENTER;
     return reasons(bits);
 }
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, Process *list) {
+    unsigned listed = (unsigned)control("processes", 0);
+    (void)device;
+    ENTER;
+    if (!list || *count < listed) {
+        *count = listed;
+        return listed ? 7 : 0;
+    }
+    for (unsigned i = 0; i < listed; i++) {
+        list[i].pid = (unsigned)control("first_pid", 4000000) + i;
+        list[i].memory = ~0ULL;
+        list[i].gpu = list[i].compute = ~0U;
+    }
+    *count = listed;
+    return 0;
+}
+Return nvmlSystemGetDriverVersion(char *version, unsigned length) {
+    Return failed = (Return)control(__func__, 0);
+    if (failed) return failed;
+    snprintf(version, length, "%lld.90.07", control("driver", 550));
+    return 0;
+}
+Return nvmlSystemGetCudaDriverVersion(int *code) {
+    *code = (int)control("cuda", 12040);
+    return (Return)control(__func__, 0);
+}
+#ifndef OLD_DRIVER
+Return nvmlSystemGetCudaDriverVersion_v2(int *code) { return nvmlSystemGetCudaDriverVersion(code); }
+#endif

@@ -42,7 +42,7 @@ def test_vllm_needs_its_program_and_a_gpu(programs: Path) -> None:
     assert "no GPU" in (without_gpu.why_not or "")
     without_vllm = check(QWEN, {"PATH": "/nonexistent"}, has_gpu=lambda: True)
     assert "vllm is not on the PATH" in (without_vllm.why_not or "")
-    assert "pip install vllm" in (without_vllm.why_not or "")
+    assert "a40console engine install --gpu" in (without_vllm.why_not or "")
 
 
 def test_a_profile_for_the_cpu_needs_no_gpu(programs: Path) -> None:

@@ -198,6 +198,7 @@ def test_the_digest_names_the_settings_and_not_the_address() -> None:
         ({"arguments": ("--api-key", "s3cret")}, "secret"),
         ({"arguments": ("--api_key=s3cret",)}, "secret"),
         ({"arguments": ("--hf-token=s3cret",)}, "secret"),
+        ({"arguments": ("--proxy-password", "s3cret")}, "secret"),
         ({"arguments": ("--uds", "/x")}, "address"),
         ({"arguments": ("--port=1",)}, "address"),
         ({"environment": {"VLLM_SERVER_DEV_MODE": "1"}}, "developer mode"),

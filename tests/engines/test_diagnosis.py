@@ -57,6 +57,20 @@ def served(name: str, exit_: EngineExit) -> Diagnosis:
         ("fail-model-missing-hub.log", "model", "hub was not reached", "HF_HUB_OFFLINE"),
         ("fail-gguf-direct.log", "model", "does not read the GGUF file", "llamacpp"),
         ("fail-kv-too-small-bytes2.log", "memory", "has 0.09 GiB", "max_model_len = 4096"),
+        ("fail-chat-template.log", "rejected", "no chat template nope.jinja", "full path"),
+        ("fail-kv-dtype-unknown.log", "rejected", "value of --kv-cache-dtype", "profile"),
+        ("fail-tp-heads.log", "rejected", "9 attention heads cannot be shared", "divides them"),
+        ("fail-batch-small.log", "rejected", "256 tokens is shorter", "max_batched_tokens = 4096"),
+        ("fail-batch-seqs.log", "rejected", "64 tokens has no room for 128", "max_running"),
+        ("fail-awq.log", "rejected", "not quantised as awq", "Remove quantization"),
+        ("fail-noconfig.log", "model", "m_noconfig is no model", "config.json"),
+        ("fail-badtok.log", "model", "JSON file of the model is damaged", "again"),
+        ("fail-noweights.log", "model", "no weights in m_noweights", "Fetch them"),
+        ("fail-trunc.log", "model", "damaged or incomplete", "fetched again"),
+        ("fail-gated.log", "model", "accepted its terms", "HF_TOKEN"),
+        ("fail-private.log", "model", "no such model", "HF_TOKEN"),
+        ("fail-badtoken.log", "model", "does not know the token", "valid HF_TOKEN"),
+        ("fail-forbidden.log", "model", "refuses the model to this token", "the right"),
         ("llama-bad_flag.txt", "rejected", "does not know --no-such-flag", "arguments"),
         ("llama-bad_value.txt", "rejected", "refused -np", "profile"),
         ("llama-bad_removed_flag.txt", "rejected", "refused --draft-max", "remove"),
@@ -182,6 +196,97 @@ def test_a_gpu_that_is_full_is_memory(text: str, says: str) -> None:
     )
     assert diagnosis.kind == "memory"
     assert says in diagnosis.cause
+
+
+DRIVER = (
+    "RuntimeError: The NVIDIA driver on your system is too old (found version 12040). Please update"
+)
+INSUFFICIENT = "CUDA driver version is insufficient for CUDA runtime version"
+CAPABILITY = (
+    "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum "
+    "capability: 89. Current capability: 86."
+)
+NO_FP8 = (
+    'ValueError("type fp8e4nv not supported in this architecture. The supported fp8 dtypes are '
+    "('fp8e4b15', 'fp8e5')\")"
+)
+NO_KERNEL = (
+    "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig(head_size="
+    "80, kv_cache_dtype=fp8). Reasons: {FLASH_ATTN: [kv_cache_dtype not supported]}."
+)
+LIBRARY = "ImportError: libcudart.so.13: cannot open shared object file: No such file or directory"
+WORLD = "RuntimeError: World size (2) is larger than the number of available GPUs (1) in this node."
+NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:94, unhandled cuda"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says", "remedy"),
+    [
+        (DRIVER, "missing", "driver is too old for this vLLM's CUDA", "newer driver"),
+        (INSUFFICIENT, "missing", "driver", "newer driver"),
+        (CAPABILITY, "rejected", "capability 89, and this one has 86", "AWQ"),
+        (NO_FP8, "rejected", "does not compute in FP8", "kv_cache_dtype = 'auto'"),
+        (NO_KERNEL, "rejected", "no attention kernel", "kv_cache_dtype = 'auto'"),
+        (LIBRARY, "missing", "libcudart.so.13 is missing", "anew"),
+        ("ImportError: _C.abi3.so: undefined symbol: _ZN3c10", "missing", "do not fit", "anew"),
+        (WORLD, "rejected", "2 GPUs were asked for, and there are 1", "tensor-parallel"),
+        (NCCL, "crashed", "NCCL", "NCCL_DEBUG=INFO"),
+        ("RuntimeError: No CUDA GPUs are available", "missing", "no GPU", "nvidia-smi"),
+        ("no kernel image is available for execution on the device", "missing", "kind", "GPU"),
+        ("PermissionError: [Errno 13] Permission denied: '/models/x'", "disk", "/models/x", "user"),
+        ("huggingface: 429 Too Many Requests: you have reached", "model", "later", "HF_TOKEN"),
+    ],
+)
+def test_what_a_gpu_machine_lacks_is_named(text: str, kind: str, says: str, remedy: str) -> None:
+    """In the words of vLLM's, PyTorch's and the hub's sources: no machine at hand shows them."""
+    ending = Ending(
+        profile=QWEN, exit=EngineExit(code=1), lines=[CORE_ERROR + text], phase="load", after_s=40
+    )
+    diagnosis = diagnose(ending)
+    assert diagnosis.kind == kind
+    assert says in diagnosis.cause
+    assert remedy in diagnosis.remedy
+    assert diagnosis.evidence in text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "kernel"),
+        ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "the GPU itself failed"),
+        ("OSError: [Errno 24] Too many open files", "no more files"),
+    ],
+)
+def test_what_ends_an_engine_that_serves_is_named_too(text: str, says: str) -> None:
+    ending = Ending(profile=QWEN, exit=EngineExit(code=0), lines=[CORE_ERROR + text])
+    assert says in diagnose(ending).cause
+
+
+def test_a_warning_of_what_might_happen_is_no_cause() -> None:
+    """vLLM warns at each start of the files that it may open, and names the error to come."""
+    text = next(line for line in lines("fail-kv-too-small-bytes2.log") if "Found ulimit" in line)
+    ending = Ending(profile=QWEN, exit=EngineExit(signal="SIGSEGV"), lines=[text])
+    assert "files" not in diagnose(ending).cause
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says"),
+    [
+        ("llama-server: error while loading shared libraries: libgomp.so.1: x", "missing", "gomp"),
+        ("0.00.1 E llama_context: V cache quantization requires flash_attn", "rejected", "flash"),
+        ("unknown pre-tokenizer type: 'kimi-k3'", "model", "kimi-k3"),
+        (
+            "this GGUF file is version 20 but this software only supports up to 3",
+            "model",
+            "damaged",
+        ),
+        ("E srv load_model: failed to load draft model, '/m/draft.gguf'", "model", "/m/draft.gguf"),
+    ],
+)
+def test_llama_cpps_other_refusals_are_named(text: str, kind: str, says: str) -> None:
+    ending = Ending(profile=SMOL, exit=EngineExit(code=1), lines=[text], phase="load", after_s=1)
+    assert diagnose(ending).kind == kind
+    assert says in diagnose(ending).cause
 
 
 REFUSED = "failed to create llama_context from model"

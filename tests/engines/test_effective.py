@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from a40console.engines import vllm
 from a40console.engines.effective import differences, with_cache_config
 from a40console.model.figures import Missing
 from a40console.model.profile import Profile
@@ -56,6 +57,33 @@ def test_a_change_that_vllm_tells_of_is_listed_though_nothing_was_asked() -> Non
     told = found(on(CPU), lines("serve-0.27.1.log"))
     assert set(told) == {"max_num_batched_tokens", "async_scheduling"}
     assert told["async_scheduling"].asked is None
+
+
+SPECULATING = ["startup-ngram.log", "serve-0.27.1.log", "startup-033rust.log"]
+
+
+@pytest.mark.parametrize("name", SPECULATING)
+@pytest.mark.parametrize("profile", [CPU, QWEN, SHIPPED["sim-a40-qwen3-coder-30b"]])
+def test_asked_is_what_the_profile_and_its_command_line_say(profile: Profile, name: str) -> None:
+    asked = on(profile)
+    argv = vllm.arguments(asked, model=asked.model, address=())
+    for setting, told in found(asked, lines(name)).items():
+        flag = f"--{setting.replace('_', '-')}"
+        on_the_line = {flag, f"--no-{flag[2:]}"} & set(argv)
+        if setting == "async_scheduling":  # left out by us where vLLM would refuse to start
+            assert (told.asked, bool(on_the_line)) == (profile.async_scheduling, False)
+        elif setting != "num_speculative_tokens":
+            assert (told.asked is not None) == bool(on_the_line), setting
+
+
+def test_the_profiles_own_arguments_ask_too() -> None:
+    own = ("--max-num-batched-tokens=16384", "--async-scheduling", "--max-model-len", "auto")
+    told = found(on(replace(CPU, max_model_len=None, arguments=own)), lines("startup-ngram.log"))
+    assert told["max_num_batched_tokens"].asked == 16384
+    assert told["async_scheduling"].asked is True
+    assert "max_model_len" not in told, "to choose was what was asked"
+    off = replace(CPU, arguments=("--no-async-scheduling",))
+    assert "async_scheduling" not in found(on(off), lines("startup-ngram.log"))
 
 
 def test_an_engine_that_runs_as_asked_has_no_difference() -> None:

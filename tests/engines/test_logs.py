@@ -173,3 +173,29 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     left = strip_escapes(text)
     codes = {ord(sign) for sign in left if sign not in "\n\t"}
     assert not codes & {*range(32), *range(127, 160)}
+
+
+def test_where_more_waits_than_fits_the_newest_is_taken_and_the_rest_counted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / OUTPUT
+    append(path, b"first\n")
+    offset = read_chunk(path, 0).next_offset
+    append(path, b"".join(b"line %03d\n" % number for number in range(200)))
+    chunk = read_chunk(path, offset, limit_bytes=100, newest=True)
+    shown = chunk.text.splitlines()
+    assert shown[-1] == "line 199"
+    assert chunk.skipped_lines == 200 - len(shown)
+    assert shown[0] == f"line {chunk.skipped_lines:03d}", "a whole line, and none lost uncounted"
+    assert chunk.size_bytes == chunk.next_offset == path.stat().st_size
+    assert read_chunk(path, chunk.next_offset, limit_bytes=100, newest=True).skipped_lines == 0
+
+
+@given(st.integers(0, 60), st.integers(12, 200))
+def test_shown_and_skipped_are_all_that_was_written(
+    tmp_path_factory: pytest.TempPathFactory, written: int, limit_bytes: int
+) -> None:
+    path = tmp_path_factory.mktemp("newest") / "output.log"
+    path.write_bytes(b"".join(b"line %02d\n" % number for number in range(written)))
+    chunk = read_chunk(path, 0, limit_bytes=limit_bytes, newest=True)
+    assert chunk.skipped_lines + chunk.text.count("\n") == written

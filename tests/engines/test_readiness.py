@@ -70,6 +70,7 @@ def test_a_start_of_llama_server() -> None:
     assert shown == [
         ("starting", ""),
         ("load", ""),
+        ("load", "weights loaded"),
         ("load", "4 slots of 2048 tokens"),
         ("ready", ""),
     ]
@@ -80,16 +81,40 @@ FILES = "Fetching 8 files:  25%|██▌       | 2/8 [00:05<00:15,  2.5s/it]"
 WEIGHTS = "(Worker pid=1) Loading safetensors checkpoint shards:  38% Completed | 3/8 [00:09<00:15]"
 GRAPHS = "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  12%|█▏ | 8/67 [00:01<00:10]"
 COMPILED = "INFO [backends.py:399] Compiling a graph for compile range (1, 2048) takes 21.40 s"
+CACHED = "INFO [decorators.py:320] [backbone] Directly load AOT compilation from path /root/x"
+KEPT = "INFO [backends.py:383] Cache the graph of compile range (1, 2048) for later use"
+TUNING = "INFO [autotuner.py:258] flashinfer.jit: [Autotuner]: Autotuning process starts ..."
+NO_RATE = "model-00002-of-00004.safetensors:  31%|███   | 1.52G/4.90G [00:12<?, ?B/s]"
+HUB = "Downloading (incomplete total...):  45%|████▌     | 3.1G/6.9G [00:26<00:32, 118MB/s]"
+FETCHED = "INFO [weight_utils.py:533] Time spent downloading weights for a/b: 41.500000 seconds"
+AHEAD = "INFO [weight_utils.py:1043] Prefetching checkpoint files: 20% (2/8)"
+DRAFT = "INFO [gpu_model_runner.py:5071] Loading drafter model..."
+LOADED = "INFO [gpu_model_runner.py:5150] Model loading took 16.9 GiB memory and 21.123456 seconds"
+DECODE_GRAPHS = "Capturing decode CUDA graphs (FULL):  16%|█▌  | 3/19 [00:00<00:03,  4.9it/s]"
+ENCODER_GRAPHS = "INFO [encoder_cudagraph.py:253] Capturing 12 encoder CUDA graphs; capture axes"
+CAPTURED = "INFO [gpu_model_runner.py:6582] Graph capturing finished in 12 secs, took 0.61 GiB"
 
 
 @pytest.mark.parametrize(
     ("line", "phase", "words"),
     [
-        (DOWNLOAD, "download", "1.52G/4.90G of a file"),
+        (DOWNLOAD, "download", "1.52G of 4.90G of a file, 123MB/s"),
+        (NO_RATE, "download", "1.52G of 4.90G of a file"),
+        (HUB, "download", "3.1G of 6.9G, 118MB/s"),
         (FILES, "download", "file 2 of 8"),
+        (FETCHED, "load", "fetched in 41 s"),
+        (AHEAD, "load", "read ahead 2/8"),
         (WEIGHTS, "load", "weights 3/8"),
-        (GRAPHS, "capture", "graphs 8/67"),
+        (DRAFT, "load", "the draft model"),
+        (LOADED, "load", "weights loaded, 16.9 GiB"),
         (COMPILED, "compile", "range (1, 2048) compiled"),
+        (CACHED, "compile", "from the cache"),
+        (KEPT, "compile", "range (1, 2048) kept"),
+        (TUNING, "compile", "tuning kernels"),
+        (GRAPHS, "capture", "graphs 8/67"),
+        (DECODE_GRAPHS, "capture", "graphs 3/19"),
+        (ENCODER_GRAPHS, "capture", ""),
+        (CAPTURED, "capture", "graphs captured in 12 s"),
     ],
 )
 def test_progress_on_a_gpu(line: str, phase: str, words: str) -> None:
@@ -147,6 +172,26 @@ def test_workers_that_do_not_answer_are_told_from_those_that_load() -> None:
     stall = followed.stall(190)
     assert stall is not None
     assert "workers do not answer" in stall.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "remedy"),
+    [
+        (DOWNLOAD, "the download stands still", "network"),
+        (WEIGHTS, "no more weights are loaded", "local copy"),
+        (COMPILED, "the compiling says nothing new", "enforce_eager"),
+        (GRAPHS, "no more graphs are captured", "max_running"),
+        ("Resolved architecture: LlamaForCausalLM", "nothing new in phase starting", "last lines"),
+    ],
+)
+def test_a_standstill_is_told_by_its_phase(line: str, cause: str, remedy: str) -> None:
+    followed = tracker()
+    followed.feed(line, 1.0)
+    stall = followed.stall(130)
+    assert stall is not None
+    assert stall.cause == cause
+    assert remedy in stall.remedy
+    assert stall.evidence == line.strip()
 
 
 def test_a_ready_engine_never_stalls() -> None:

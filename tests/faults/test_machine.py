@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.faults.console import (
     FaultConsole,
+    alive,
     fault_console,
     finding,
     kill,
@@ -33,6 +36,20 @@ class Card:
 
     console: FaultConsole
     wishes: Path
+    journal: Path
+
+    def calls(self, name: str) -> int:
+        """How often the library was initialised, refused to be, or shut down."""
+        return self.journal.read_text().split().count(name)
+
+    def held_files(self) -> int:
+        """Files that the library holds open in the service, as the real one holds the device."""
+        folder = Path(f"/proc/{self.console.status()['service']['pid']}/fd")
+        names = []
+        for entry in folder.iterdir():
+            with suppress(OSError):
+                names.append(str(entry.readlink()))
+        return sum(name.startswith(str(self.wishes)) for name in names)
 
     def driver(self, *lines: str) -> None:
         fresh = self.wishes.with_suffix(".new")
@@ -44,9 +61,14 @@ class Card:
 def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Card]:
     folder = build(tmp_path_factory.mktemp("nvml") / "library")
     wishes = folder / "control"
-    variables = {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML_CONTROL": str(wishes)}
+    journal = folder / "journal"
+    variables = {
+        "LD_LIBRARY_PATH": str(folder),
+        "FAKE_NVML_CONTROL": str(wishes),
+        "FAKE_NVML_JOURNAL": str(journal),
+    }
     with fault_console(**variables) as console:
-        made = Card(console, wishes)
+        made = Card(console, wishes, journal)
         made.driver(f"nvmlInitWithFlags {MISMATCH}")
         console.serve("--profile", "fake")
         console.succeed("wait", "ready", "--timeout", "30")
@@ -110,6 +132,91 @@ def test_a_driver_that_fails_later_is_told_and_tried_again(
     assert later["gpus"][0]["memory_used_bytes"] == 2 * GIB, "the last reading, with its age"
     card.driver(f"used {2 * GIB}")
     console.until(lambda s: source(s, "nvml")["state"] == "ok", 30)
+
+
+# --- 29: access that is lost after hours, again and again --------------------------------------
+
+
+def test_access_that_comes_and_goes_leaks_nothing(card: Card) -> None:
+    console = card.console
+    card.driver(f"used {2 * GIB}")
+    console.until(lambda s: source(s, "nvml")["state"] == "ok", 90)
+    assert card.held_files() == 1
+    before = card.calls("init")
+    for cycle in range(2):
+        card.driver(f"all {UNKNOWN}", f"nvmlInitWithFlags {UNKNOWN}")
+        console.until(lambda s: source(s, "nvml")["state"] == "failed")
+        assert card.held_files() == 0, "what was initialised is given back"
+        card.driver(f"used {(3 + cycle) * GIB}")
+        console.until(lambda s: source(s, "nvml")["state"] == "ok", 30)
+        assert card.held_files() == 1
+    assert card.calls("init") == before + 2
+    assert card.calls("init") - card.calls("shutdown") == 1
+
+
+def test_a_driver_that_stays_away_is_asked_ever_less_often(card: Card) -> None:
+    card.driver(f"all {UNKNOWN}", f"nvmlInitWithFlags {UNKNOWN}")
+    began_s, refused = time.monotonic(), card.calls("refused")
+    card.console.until(lambda s: source(s, "nvml")["state"] == "failed")
+    card.console.until(lambda s: card.calls("refused") - refused >= 4, 60)
+    assert time.monotonic() - began_s > 3.5, "at once, then after 1, 1, 2 s"
+    card.driver(f"used {2 * GIB}")
+    card.console.until(lambda s: source(s, "nvml")["state"] == "ok", 30)
+
+
+# --- 30: processes that the pod does not see ---------------------------------------------------
+
+
+def test_processes_of_the_host_are_counted_and_never_offered(card: Card, bystander: int) -> None:
+    console = card.console
+    card.driver(f"used {21 * GIB}", "processes 3", "first_pid 4100000")
+    snapshot = console.until(lambda s: source(s, "nvml")["reason"], 90)
+    assert source(snapshot, "nvml")["state"] == "ok"
+    assert source(snapshot, "nvml")["reason"] == "3 processes not visible from this pod"
+    assert snapshot["gpus"][0]["memory_used_bytes"] == 21 * GIB
+    assert "4100000" not in str(snapshot), "no pid of the host is shown"
+
+    # A listed pid may be a process of this pod that has nothing to do with the engine.
+    card.driver(f"used {21 * GIB}", "processes 1", f"first_pid {bystander}")
+    console.until(lambda s: source(s, "nvml")["reason"] is None)
+    console.succeed("engine", "stop")
+    found = finding(console.until(lambda s: finding(s, "gpu-memory-held")), "gpu-memory-held")
+    assert found is not None
+    assert "21.0 GiB used" in found["evidence"]
+    assert found["command"] is None
+    assert str(bystander) not in found["evidence"] + found["remedy"]
+    console.run("engine", "clean")
+    assert alive(bystander)
+    card.driver(f"used {GIB}")
+    console.until(lambda s: finding(s, "gpu-memory-held") is None, 30)
+    console.succeed("engine", "start", "fake", timeout_s=30)
+
+
+def test_an_empty_process_list_is_nothing_to_tell(card: Card) -> None:
+    card.driver(f"used {2 * GIB}", "processes 0")
+    card.console.until(lambda s: s["gpus"][0]["memory_used_bytes"] == 2 * GIB, 90)
+    assert source(card.console.status(), "nvml")["reason"] is None
+    card.driver(f"used {3 * GIB}", "nvmlDeviceGetComputeRunningProcesses_v3 3")
+    snapshot = card.console.until(lambda s: s["gpus"][0]["memory_used_bytes"] == 3 * GIB)
+    assert source(snapshot, "nvml")["state"] == "ok"
+
+
+# --- 31: a utilisation that cannot be ----------------------------------------------------------
+
+
+def test_an_impossible_utilisation_is_missing_and_no_full_gpu(card: Card) -> None:
+    card.driver(f"used {2 * GIB}", "utilization 37100")
+    snapshot = card.console.until(
+        lambda s: isinstance(s["gpus"], list) and "37100" in str(s["gpus"][0]), 90
+    )
+    [gpu] = snapshot["gpus"]
+    assert missing(gpu["utilization_ratio"]) == "driver reported 37100 %"
+    assert gpu["power_w"] == pytest.approx(254.321)
+    card.driver(f"used {2 * GIB}", "utilization 99")
+    card.console.until(lambda s: s["gpus"][0]["utilization_ratio"] == 0.99)
+
+
+# --- 1: what an orphan holds -------------------------------------------------------------------
 
 
 def test_what_an_orphan_holds_of_the_gpu_is_named(card: Card) -> None:

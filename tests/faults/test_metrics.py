@@ -246,3 +246,42 @@ def test_a_redirect_on_the_same_server_is_followed(loaded: FaultConsole) -> None
     assert all(reads_well(snapshot) for snapshot in watch.snapshots)
     loaded.succeed("engine", "restart")
     loaded.until(reads_well)
+
+
+# --- 26: a log that states another throughput --------------------------------------------------
+
+
+def test_counters_win_over_a_log_of_several_api_servers(loaded: FaultConsole) -> None:
+    """Each of two servers logs its share: 30 and 50 of 80 tokens a second."""
+    loaded.control(**LOAD, log_rates=[30.0, 50.0])
+    snapshot = loaded.until(lambda s: finding(s, "log-disagrees"), 40)
+    assert steady(snapshot), "the counters are shown"
+    found = finding(snapshot, "log-disagrees")
+    assert found is not None
+    assert found["severity"] == "info"
+    assert re.search(r"log (30|50) tok/s · counters (7\d|8\d) tok/s", found["evidence"])
+    assert "2 API servers log" in found["evidence"]
+    loaded.control(**LOAD, log_rates=[80.0, 80.0])
+    loaded.until(lambda s: finding(s, "log-disagrees") is None, 40)
+
+
+# --- 27: latencies that a mean would hide ------------------------------------------------------
+
+
+def test_percentiles_tell_what_a_falling_mean_hides(loaded: FaultConsole) -> None:
+    """First a tenth of the requests wait 100 s, then all wait 0.9 s: the mean falls, p50 rises."""
+    load = {"running": 8, "rate": 10.0}
+    loaded.control(**load, ttft=[0.3] * 9 + [100.0])
+    loaded.succeed("engine", "restart")  # nothing of what went through the gateway before
+    first = loaded.until(lambda s: s["latency"]["ttft_s"].get("count", 0) >= 40, 30)["latency"]
+    assert first["ttft_s"]["origin"] == "engine"
+    assert 0.25 < (number(first["ttft_s"]["p50"]) or 0) <= 0.5
+    assert missing(first["ttft_s"]["p95"]) == "> 80 s", "the last finite bound"
+
+    loaded.control(**load, ttft=[0.9], epoch=7)
+    later = loaded.until(lambda s: 5 <= s["latency"]["ttft_s"].get("count", 0) < 20, 30)["latency"]
+    assert 0.75 < (number(later["ttft_s"]["p50"]) or 0) <= 1.0
+    assert missing(later["ttft_s"]["p95"]) == f"{later['ttft_s']['count']} samples"
+    last = loaded.until(lambda s: s["latency"]["ttft_s"].get("count", 0) >= 20, 30)["latency"]
+    assert 0.75 < (number(last["ttft_s"]["p95"]) or 0) <= 1.0
+    assert "mean" not in str(last) + str(first)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from a40console.engines.process import EngineProcess
@@ -238,6 +239,40 @@ def test_an_engine_that_dies_is_started_again_and_the_next_request_works(
         kill(pid)
     snapshot = idle.until(lambda s: s["engine"]["restarts"] == 1 and _serves(s), 30)
     assert snapshot["engine"]["exit"]["signal"] == "SIGKILL"
+    assert "wave" in idle.ask()
+
+
+def test_a_crash_during_a_request_is_told_and_the_next_one_is_served(idle: FaultConsole) -> None:
+    """The client's stream ends with an error, not in silence."""
+    start(idle, rate=5.0)
+    variables = idle.client_environment()
+    told, lines = len(idle.events()), []
+    with httpx.stream(
+        "POST",
+        f"{variables['OPENAI_BASE_URL']}/chat/completions",
+        json={
+            "model": "fake",
+            "messages": [{"role": "user", "content": "hello"}],
+            "max_tokens": 200,
+            "stream": True,
+        },
+        headers={"authorization": f"Bearer {variables['OPENAI_API_KEY']}"},
+        timeout=30,
+    ) as answer:
+        for line in answer.iter_lines():
+            lines.append(line)
+            if len(lines) == 4:
+                idle.control(abort=True)
+    assert any("wave" in line for line in lines)
+    assert any('"error"' in line for line in lines), lines[-3:]
+    idle.until(lambda s: isinstance(s["engine"]["exit"], dict) and "signal" in s["engine"]["exit"])
+    idle.control()
+    snapshot = idle.until(lambda s: s["engine"]["restarts"] == 1 and _serves(s), 30)
+    assert snapshot["engine"]["exit"]["signal"] == "SIGABRT"
+    assert "SIGABRT" in snapshot["engine"]["exit"]["cause"]
+    kinds = idle.event_kinds()[told:]
+    assert kinds.count("engine.ended") == 1
+    assert kinds.count("engine.restarting") == 1
     assert "wave" in idle.ask()
 
 

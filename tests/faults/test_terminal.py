@@ -38,7 +38,7 @@ def assert_unharmed(console: FaultConsole, before: Snapshot) -> None:
 def history(console: FaultConsole) -> tuple[HistoryPoint, ...]:
     async def read() -> tuple[HistoryPoint, ...]:
         async with ServiceClient(console.paths.control_socket) as client:
-            return await client.history()
+            return (await client.history()).points
 
     return asyncio.run(read())
 

@@ -48,6 +48,7 @@ interval_s = 0.25
 """
 CONSOLE = (sys.executable, "-m", "a40console")
 KEYS = resolve({})
+_TMUX_KEYS = {"space": "Space", "enter": "Enter", "←": "Left", "→": "Right"}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def tui(live: Console, terminal: Tmux) -> Tmux:
     terminal.press("Escape")
     serve_tiny(live)
     press(terminal, "view.overview")
-    terminal.wait_for(lambda screen: "SERVING" in screen and "Speed gen" in screen)
+    terminal.wait_for(lambda screen: "SERVING" in screen and "─ Speed" in screen)
     return terminal
 
 
@@ -109,7 +110,8 @@ def serve_tiny(live: Console) -> None:
 
 def press(tui: Tmux, command_id: str) -> None:
     """Press a command's key."""
-    tui.press(KEYS.hint(command_id))
+    hint = KEYS.hint(command_id)
+    tui.press(_TMUX_KEYS.get(hint, hint))
 
 
 def confirm(tui: Tmux, command_id: str) -> None:
@@ -138,13 +140,13 @@ def recent(live: Console) -> set[str]:
 
 
 def drawn_steps(screen: str) -> int:
-    """How many columns of dots the speed chart has; each is 9 s at 120×40."""
+    """How many columns of the speed chart have a bar; each is about 25 s at 120×40."""
     lines = screen.splitlines()
-    top = next(y for y, line in enumerate(lines) if "Speed gen" in line)
+    top = next(y for y, line in enumerate(lines) if "─ Speed" in line)
     axis = next(y for y, line in enumerate(lines) if y > top and "┼" in line)
-    cells = [cell for line in lines[top + 1 : axis] for cell in enumerate(line)]
-    halves = (0x47, 0xB8)  # the dots of a braille cell's left and right column
-    return len({(x, half) for x, c in cells if "⠀" < c <= "⣿" for half in halves if ord(c) & half})
+    right = lines[top].find("─ Engine")
+    cells = [cell for line in lines[top + 1 : axis] for cell in enumerate(line[:right])]
+    return len({x for x, char in cells if "▁" <= char <= "█"})
 
 
 def is_whole(screen: str) -> bool:
@@ -226,7 +228,7 @@ def overview(tui: Tmux, live: Console) -> None:
     press(tui, "view.engine")
     tui.wait_for("Identity")
     press(tui, "view.overview")
-    tui.wait_for(lambda screen: "Speed gen" in screen and "held at gate" in screen)
+    tui.wait_for(lambda screen: "─ Speed" in screen and "held at gate" in screen)
 
 
 def engine_view(tui: Tmux, live: Console) -> None:
@@ -241,6 +243,70 @@ def logs(tui: Tmux, live: Console) -> None:
     written = (live.run_folder() / "output.log").read_text().splitlines()
     press(tui, "view.logs")
     tui.wait_for(lambda screen: "following" in screen and written[-1][:60] in screen)
+
+
+def journal(tui: Tmux, live: Console) -> None:
+    press(tui, "view.events")
+    tui.wait_for(lambda screen: "engine.serving" in screen and "Last 24 h" in screen)
+
+
+def cost(tui: Tmux, live: Console) -> None:
+    press(tui, "view.cost")
+    tui.wait_for(lambda screen: "─ Paid" in screen)
+
+
+def pause(tui: Tmux, live: Console) -> None:
+    press(tui, "view.pause")
+    screen = tui.wait_for("PAUSED")
+    time.sleep(1.5)
+    assert live_clock(tui.capture()) == live_clock(screen)
+    press(tui, "view.pause")
+    tui.wait_for(lambda screen: "PAUSED" not in screen)
+
+
+def live_clock(screen: str) -> str:
+    """The time of day in the line of the views, whatever stands beside it."""
+    found = re.search(r"\d\d:\d\d:\d\d", screen.splitlines()[3])
+    return found[0] if found else ""
+
+
+def one_request(tui: Tmux, live: Console) -> None:
+    """The last request that ended, or the one that runs."""
+    live.succeed("ask", "hello", "--max-tokens", "3")
+    press(tui, "view.overview")
+    tui.wait_for("at ")
+    press(tui, "slot.show")
+    tui.wait_for(lambda screen: "─ Request " in screen and "generated" in screen)
+    close_dialog(tui)
+
+
+def back_and_forth(tui: Tmux, live: Console) -> None:
+    """A service this young has no time before: the picture stays, and stays live."""
+    for command_id in ("time.back", "time.forward", "time.now"):
+        press(tui, command_id)
+        tui.wait_for(lambda screen: is_whole(screen) and "live " in screen)
+
+
+def span(tui: Tmux, live: Console) -> None:
+    press(tui, "time.shorter")
+    tui.wait_for("tok/s, 5 min")
+    press(tui, "time.longer")
+    tui.wait_for("tok/s, 15 min")
+
+
+def note(tui: Tmux, live: Console) -> None:
+    press(tui, "note.add")
+    tui.wait_for("It stands among the events")
+    tui.type("pruning is off")
+    tui.press("Enter")
+    live.wait_for(lambda: "pruning is off" in live.succeed("events"), 10)
+
+
+def mute(tui: Tmux, live: Console) -> None:
+    press(tui, "alarms.mute")
+    tui.wait_for("alarms off")
+    press(tui, "alarms.mute")
+    tui.wait_for(lambda screen: "alarms off" not in screen)
 
 
 def start(tui: Tmux, live: Console) -> None:
@@ -342,10 +408,13 @@ def environment(tui: Tmux, live: Console) -> None:
 
 
 def events(tui: Tmux, live: Console) -> None:
+    """What is unread stands on a page of its own, and is read with it."""
+    live.succeed("engine", "restart", timeout_s=60)
+    tui.wait_for(lambda screen: "new [u]" in screen or "new event" in screen)
     press(tui, "events.read")
-    tui.wait_for(lambda screen: "engine.serving" in screen and "tiny serves" in screen)
+    tui.wait_for(lambda screen: "Since you looked" in screen and "tiny was started" in screen)
     close_dialog(tui)
-    tui.wait_for(lambda screen: "new event" not in screen)
+    tui.wait_for(lambda screen: "new [u]" not in screen and "new event" not in screen)
 
 
 def manual(tui: Tmux, live: Console) -> None:
@@ -370,6 +439,17 @@ EFFECTS: dict[str, Callable[[Tmux, Console], None]] = {
     "view.overview": overview,
     "view.engine": engine_view,
     "view.logs": logs,
+    "view.events": journal,
+    "view.cost": cost,
+    "view.pause": pause,
+    "slot.show": one_request,
+    "time.back": back_and_forth,
+    "time.forward": back_and_forth,
+    "time.now": back_and_forth,
+    "time.shorter": span,
+    "time.longer": span,
+    "note.add": note,
+    "alarms.mute": mute,
     "engine.start": start,
     "engine.stop": stop,
     "engine.restart": restart,
@@ -425,8 +505,8 @@ def test_without_a_yes_nothing_happens(tui: Tmux, live: Console) -> None:
 
 
 def shows(sign: str) -> Callable[[str], bool]:
-    """Whether a screen is whole and holds a text."""
-    return lambda screen: sign in screen and is_whole(screen)
+    """Whether a screen is whole and holds a pattern."""
+    return lambda screen: re.search(sign, screen) is not None and is_whole(screen)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40)])
@@ -437,8 +517,10 @@ def test_every_screen_fits_and_gives_the_verdict(
     tui.resize(columns, rows)
     try:
         for view, sign in (
-            ("view.engine", "Identity"),
+            ("view.engine", r"━ ?2 Engine ?━"),
             ("view.logs", "following"),
+            ("view.events", r"━ ?4 Events ?━"),
+            ("view.cost", r"━ ?5 Cost ?━"),
             ("view.overview", "TTFT"),
         ):
             press(tui, view)
@@ -477,7 +559,7 @@ def test_the_consoles_end_is_its_own(live: Console, end: Callable[[Tmux], None])
         serve_tiny(live)
         with four_clients(live) as troubles:
             screen = first.wait_for(
-                lambda screen: shows_four(screen) and drawn_steps(screen) > 3, 60
+                lambda screen: shows_four(screen) and drawn_steps(screen) > 1, 60
             )
             seen = drawn_steps(screen)
             before, so_far = live.status(), generated(live)

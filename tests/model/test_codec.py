@@ -64,3 +64,9 @@ def test_round_trip(whole: Whole) -> None:
 def test_what_breaks_the_contract_is_refused_and_named(data: object, place: str) -> None:
     with pytest.raises(DecodeError, match=place.replace(".", r"\.")):
         decode(Part, data)
+
+
+def test_one_reason_is_one_object_however_often_it_is_read() -> None:
+    one, other = (decode(Part, {"name": "n", "figure": {"missing": "no GPU"}}) for _ in range(2))
+    assert one.figure == Missing("no GPU")
+    assert one.figure is other.figure

@@ -95,7 +95,7 @@ def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
             "known_issues.0.reson is not a setting; did you mean reason?",
         ),
         ('kind = "vllm"', "model is missing"),
-        ('kind = "vlm"\nmodel = "x"', "kind: Input should be 'vllm' or 'llamacpp'"),
+        ('kind = "vlm"\nmodel = "x"', "kind: Input should be 'vllm', 'llamacpp' or 'sim'"),
         (MINIMAL + 'max_running = "many"', "max_running: Input should be a valid integer"),
         (MINIMAL + "max_running = 0", "max_running must be more than 0"),
         (MINIMAL + "start_timeout_s = nan", "start_timeout_s must be more than 0"),

@@ -7,11 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from a40console.advisor.advice import FindingClock
+from a40console.config import RentSettings
 from a40console.engines.readiness import Stall
 from a40console.model import blank
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Missing, number
+from a40console.model.history import history_point
 from a40console.model.profile import Profile, Speculation
 from a40console.model.snapshot import Difference, Snapshot
 from a40console.operations.record import RunRecord
@@ -19,8 +21,8 @@ from a40console.operations.status import EngineStatus
 from a40console.profiles.loader import load_profiles
 from a40console.service.advisor_evidence import evidence
 from a40console.service.assemble import Moment, Parts, assemble, speculation_block, with_bandwidth
+from a40console.service.cost import Account, terms_of
 from a40console.service.engine_block import engine_block
-from a40console.service.history import history_point
 from a40console.service.self_report import self_report
 from a40console.telemetry.view import EngineView
 from tests import make_snapshot as made
@@ -69,6 +71,7 @@ def parts_of(status: EngineStatus, view: EngineView | None) -> Parts:
         gpus=healthy.gpus,
         sources=(),
         profile=status.profile,
+        account=Account(terms=terms_of(RentSettings(), SPECULATING.usd_per_hour), now_s=100.0),
         evidence=evidence(status, view),
     )
 
@@ -125,7 +128,9 @@ async def test_an_old_rate_is_no_present_price_and_no_point_of_history() -> None
     assert number(old.throughput.generation_tokens_per_s) is not None, "shown, with its age"
     assert old.cost.usd_per_million.now == why
     point = history_point(old, 7.0)
-    assert (point.at_s, point.generation_tokens_per_s, point.running) == (7.0, why, why)
+    silent = Missing("its source had fallen silent")
+    assert (point.at_s, point.generation_tokens_per_s, point.running) == (7.0, silent, silent)
+    assert (point.known_ratio, point.held) == (0.0, 1)
 
 
 async def test_a_hung_engine_is_limited_by_hanging() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from a40console.config import load_settings
+from a40console.config import RentSettings, Settings, load_settings
 from a40console.errors import UsageError
+from a40console.model.codec import decode, encode
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "0.001"])
@@ -23,3 +26,42 @@ def test_an_interval_that_fits(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[service]\ninterval_s = 0.25\n")
     assert load_settings(file).service.interval_s == 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("2026-11-29T10:00:00Z", "2026-11-29T10:00:00Z"),
+        ("2026-11-29 10:00:00+02:00", "2026-11-29T08:00:00Z"),
+        ('"2026-11-29T10:00:00-05:00"', "2026-11-29T15:00:00Z"),
+    ],
+)
+def test_when_the_rent_began(tmp_path: Path, text: str, since: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[rent]\nsince = {text}\nusd_per_hour = 0.44\ndisk_usd_per_hour = 0.01\n")
+    settings = load_settings(file)
+    assert settings.rent == RentSettings(
+        since=since, usd_per_hour=Decimal("0.44"), disk_usd_per_hour=Decimal("0.01")
+    )
+    assert decode(Settings, json.loads(json.dumps(encode(settings)))) == settings
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("since = 2026-11-29T10:00:00", "has no time zone"),
+        ("since = 2026-11-29", "rent.since"),
+        ('since = "last monday"', "rent.since"),
+        ("since = 1795946400", "rent.since"),
+        ("usd_per_hour = -0.1", "rent.usd_per_hour"),
+        ("usd_per_hour = inf", "rent.usd_per_hour"),
+        ('disk_usd_per_hour = "cheap"', "rent.disk_usd_per_hour"),
+        ("usd_per_day = 9", "rent.usd_per_day"),
+    ],
+)
+def test_a_rent_that_is_none_is_refused(tmp_path: Path, line: str, key: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[rent]\n{line}\n")
+    with pytest.raises(UsageError) as refused:
+        load_settings(file)
+    assert key in refused.value.evidence

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from a40console.model.event import Event, Severity
 from a40console.service import journal as journal_module
-from a40console.service.journal import Journal
+from a40console.service.journal import Journal, Wanted
 
 
 def test_ids_and_entries_go_on_after_a_restart(tmp_path: Path) -> None:
@@ -62,3 +64,66 @@ def test_the_file_is_rotated_and_both_halves_are_read(
     again = Journal(tmp_path / "events.jsonl")
     assert again.last_id == 8
     assert (tmp_path / "events.jsonl").stat().st_size <= 600
+
+
+def noted(journal: Journal, count: int) -> None:
+    for number in range(1, count + 1):
+        kind = ("engine.started", "note.added", "command.failed")[number % 3]
+        journal.record(kind, str(number), "warn" if kind == "command.failed" else "info")
+
+
+def ids(events: tuple[Event, ...]) -> list[int]:
+    return [event.id for event in events]
+
+
+def test_pages_go_back_through_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "KEPT_IN_MEMORY", 10)
+    monkeypatch.setattr(journal_module, "FILE_LIMIT_BYTES", 12_000)
+    journal = Journal(tmp_path / "events.jsonl")
+    noted(journal, 200)
+    pages = journal.pages()
+    seen, before = list[int](), None
+    while page := pages.find(Wanted(before=before, limit=7)):
+        assert ids(page) == sorted(ids(page))
+        seen = [*ids(page), *seen]
+        before = page[0].id
+    oldest = pages.first_after(0)[0].id
+    assert oldest < 120, "the older file is read too"
+    assert seen == list(range(oldest, 201))
+
+
+def test_events_by_kind_severity_and_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "events.jsonl")
+    noted(journal, 30)
+    pages = journal.pages()
+    assert ids(pages.find(Wanted(kind="engine", limit=3))) == [24, 27, 30]
+    assert ids(pages.find(Wanted(kind="engine.started", since=24))) == [27, 30]
+    assert pages.find(Wanted(kind="eng")) == ()
+    assert ids(pages.find(Wanted(severity="warn", limit=2))) == [26, 29]
+    assert pages.find(Wanted(severity="error")) == ()
+    assert ids(pages.find(Wanted(since_s=time.time() - 60))) == list(range(1, 31))
+    assert pages.find(Wanted(since_s=time.time() + 60)) == ()
+    assert pages.find(Wanted(limit=0)) == ()
+    assert ids(pages.first_after(29)) == [30]
+    assert pages.first_after(30) == ()
+
+
+def test_what_the_disk_has_not_taken_is_in_the_pages(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "gone" / "events.jsonl")
+    noted(journal, 3)
+    assert ids(journal.pages().find(Wanted())) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "marked"),
+    [
+        ("engine.serving", "info", True),
+        ("note.added", "info", True),
+        ("service.started", "info", True),
+        ("finding.began", "warn", True),
+        ("finding.ended", "info", False),
+        ("command.refused", "info", False),
+    ],
+)
+def test_what_belongs_on_the_time_axis(kind: str, severity: Severity, marked: bool) -> None:
+    assert Event(1, "2026-11-29T10:00:00Z", kind, "…", severity).marked is marked

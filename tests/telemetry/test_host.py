@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from a40console.model.figures import Missing
 from a40console.telemetry.cgroup import Cgroups, CpuLimit, CpuTimes, MemoryUse
 from a40console.telemetry.host import HostSampler
+from tests.telemetry.test_cgroup import machine, v2
 
 
 class Container(Cgroups):
@@ -196,3 +197,48 @@ def test_this_machine_can_be_read(tmp_path: Path) -> None:
     host = sampler.view()
     assert host.quota_origin in {"cgroup2", "cgroup1", "affinity", "host"}
     assert isinstance(host.disk_free_bytes, int)
+
+
+# --- Row 33 of the faults: a CPU that hardly works ---------------------------------------------
+
+
+def test_a_cpu_that_did_nothing_is_a_measured_nothing(pod: Pod) -> None:
+    pod.sampler.sample()
+    pod.after(1.0, used_s=100.0)
+    assert pod.sampler.view().cpu_used_vcpu == 0.0
+
+
+def test_a_tiny_use_keeps_its_size_and_no_more_digits_than_it_has(pod: Pod) -> None:
+    pod.sampler.sample()
+    pod.after(1.0, used_s=100.000003)
+    assert pod.sampler.view().cpu_used_vcpu == 3e-6, "not 0, and not 3.0000000066e-06"
+
+
+def test_two_looks_at_once_do_not_make_a_rate(pod: Pod) -> None:
+    pod.sampler.sample()
+    pod.after(1.0, used_s=102.0)
+    pod.after(0.0001, used_s=102.01)
+    assert pod.sampler.view().cpu_used_vcpu == 2.0, "100 vCPU for a ten-thousandth of a second"
+    pod.after(0.9999, used_s=103.0)
+    assert pod.sampler.view().cpu_used_vcpu == 1.0, "over the whole second"
+
+
+def test_a_rate_out_of_a_real_tree_of_groups(tmp_path: Path) -> None:
+    """cgroup v2 of a pod with 6 vCPU, its counter moved by the test."""
+    stat = tmp_path / "sys/fs/cgroup/cpu.stat"
+    cgroups = machine(tmp_path, v2(cpu_max="600000 100000\n", cpu_stat="usage_usec 9000000\n"))
+    now_s = 10.0
+    sampler = HostSampler(
+        disk_path=tmp_path,
+        engine_pids=tuple,
+        clock=lambda: now_s,
+        root=tmp_path,
+        cgroups=cgroups,
+    )
+    sampler.sample()
+    for usage_us, expected in ((9_000_000, 0.0), (9_000_001, 1e-6), (10_234_501, 1.2345)):
+        now_s += 1.0
+        stat.write_text(f"usage_usec {usage_us}\nthrottled_usec 0\n")
+        sampler.sample()
+        assert sampler.view().cpu_used_vcpu == pytest.approx(expected)
+        assert sampler.view().cpu_quota_vcpu == 6.0

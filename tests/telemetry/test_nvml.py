@@ -254,6 +254,54 @@ answers.append(library("fake_nvml_initialised"))
     assert held == 0
 
 
+def test_processes_that_are_not_here_are_counted_and_their_pids_stay_inside(
+    script: Script,
+) -> None:
+    body = """
+control('processes 3\\nfirst_pid 4100000')
+sampler.sample()
+show()
+control(f'processes 1\\nfirst_pid {os.getpid()}')
+sampler.sample()
+show()
+control('nvmlDeviceGetComputeRunningProcesses_v3 3')
+sampler.sample()
+show()
+"""
+    hidden, own, refused = script(body)
+    assert hidden["status"]["state"] == "ok"
+    assert hidden["status"]["reason"] == "3 processes not visible from this pod"
+    assert "4100" not in str(hidden)
+    assert own["status"]["reason"] is None, "it is one of this pod's"
+    assert refused["status"]["reason"] is None
+
+
+def test_what_is_initialised_again_holds_no_file_more(script: Script) -> None:
+    body = """
+counts = []
+for _ in range(30):
+    control('')
+    sampler.sample()
+    control('all 999\\nafter 0')
+    sampler.sample()
+    counts.append(library("fake_nvml_initialised"))
+control('')
+sampler.sample()
+answers.append([counts, library("fake_nvml_initialised")])
+before = len(os.listdir("/proc/self/fd"))
+for _ in range(30):
+    control('all 999')
+    sampler.sample()
+    control('')
+    sampler.sample()
+answers.append(len(os.listdir("/proc/self/fd")) - before)
+"""
+    [counts, held], grown = script(body)
+    assert counts == [0] * 30
+    assert held == 1
+    assert grown == 0
+
+
 def test_a_silent_driver_shows_as_age(script: Script) -> None:
     body = """
 sampler.sample()

@@ -9,9 +9,9 @@ import pytest
 
 from a40console.model.engine import Endpoint
 from a40console.model.figures import Missing, number
+from a40console.model.instants import iso_utc
 from a40console.model.snapshot import Slot
 from a40console.telemetry.fetch import EngineHttp
-from a40console.telemetry.instants import iso_utc
 from a40console.telemetry.view import EngineView
 from a40console.telemetry.vllm_plugin import PluginSource
 from tests.telemetry.engines import Events, Request, SimulatedEngine, poll, sampler_of

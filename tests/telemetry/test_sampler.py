@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from a40console.model.engine import Endpoint
 from a40console.model.figures import Figure, Missing, number
 from a40console.telemetry.fetch import SourceError
 from a40console.telemetry.polling import Poller
+from a40console.telemetry.reading import EngineReading
 from a40console.telemetry.sampler import EngineSampler
 from tests.telemetry.engines import Events, Request, SimulatedEngine
 from tests.telemetry.makers import Clock, metrics_answer, routes, text_of
@@ -110,6 +112,25 @@ async def test_an_engine_on_a_unix_socket_that_comes_goes_and_comes_back() -> No
             assert not task.done()
             async with on_a_socket(answer, path):
                 await until(lambda: sampler.view((), ()).sources[0].state == "ok")
+
+
+async def test_an_engine_that_is_followed_no_more_leaves_no_readings() -> None:
+    """A sampler is a reference cycle: what hangs on it would wait for a full collection."""
+    before = _readings()
+    sampler = EngineSampler(
+        kind="vllm",
+        endpoint=Endpoint("http://engine"),
+        period_s=0.02,
+        on_event=Events(),
+        transport=routes({"/metrics": metrics_answer(text_of("vllm-0.33-rust-during"))}),
+    )
+    async with running(sampler):
+        await until(lambda: _readings() > before + 5)
+    assert _readings() <= before + 2, "the newest, for the standstill clock and the source"
+
+
+def _readings() -> int:
+    return sum(isinstance(thing, EngineReading) for thing in gc.get_objects())
 
 
 def _rate(sampler: EngineSampler) -> Figure:

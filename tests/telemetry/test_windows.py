@@ -160,7 +160,7 @@ def test_few_samples_have_no_95th_percentile() -> None:
 def test_a_quantile_beyond_the_last_bound_is_above_it_and_no_number() -> None:
     shown = percentiles(histogram(0, 0, 10, 40, total=900.0))
     assert not isinstance(shown, Missing)
-    assert shown.p95 == Missing("above 0.5 s")
+    assert shown.p95 == Missing("> 0.5 s")
 
 
 def test_a_coarse_first_bucket_does_not_invent_queueing() -> None:

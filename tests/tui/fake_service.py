@@ -11,11 +11,24 @@ from typing import Any
 import httpx
 
 from a40console import __version__
+from a40console.advisor.limit import explain
 from a40console.model.codec import encode
-from a40console.model.control import ClientEnvironment, CommandResult, Hello, LogChunk, Trouble
+from a40console.model.control import (
+    ClientEnvironment,
+    CommandResult,
+    Digest,
+    Hello,
+    LogChunk,
+    ReadMark,
+    Trouble,
+)
+from a40console.model.engine_log import LogMeaning
+from a40console.model.explanation import Explanation
+from a40console.model.figures import Missing, Text
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION, Snapshot
 from a40console.service.client import ServiceClient
 from tests import make_snapshot as make
+from tests.tui import fake_past
 
 
 class FakeService:
@@ -27,6 +40,12 @@ class FakeService:
         self.protocol = PROTOCOL_VERSION
         self.events = make.events()
         self.history = make.history()
+        self.digest = fake_past.digest()
+        self.starts = fake_past.starts()
+        self.spending = fake_past.spending()
+        self.read_mark = 0
+        self.read_at: Text = Missing("never read")
+        self.marks_set: list[int] = []
         self.profiles = make.profiles()
         self.log = "".join(f"INFO 11-29 14:0{n % 10}:00 engine: line {n}\n" for n in range(200))
         self.log_path: str | None = "/root/.a40/engines/now/output.log"
@@ -37,7 +56,13 @@ class FakeService:
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.results: dict[str, CommandResult] = {}
         self.refusals: dict[str, Trouble] = {}
+        self.digests_asked: list[dict[str, str]] = []
         self.logs_asked = 0
+        self.why_asked = 0
+        self.explains = True
+        self.older_logs: dict[str, str] = {}
+        self.meanings: dict[str, LogMeaning] = {}
+        self.passages: list[str] = []
         self._streams: list[asyncio.Queue[Snapshot | None]] = []
 
     def client(self) -> ServiceClient:
@@ -69,6 +94,13 @@ class FakeService:
             return httpx.Response(200, content=self._stream())
         if path.startswith("/v1/commands/"):
             return self._command(request, path.removeprefix("/v1/commands/"))
+        if path == "/v1/logs/explain":
+            return self._explain(json.loads(request.content))
+        if path == "/v1/read-mark":
+            return self._mark(request)
+        if path == "/v1/why" and not self.explains:
+            trouble = Trouble(message="The control API has no GET /v1/why")
+            return httpx.Response(400, json=encode(trouble))
         answer = self._plain()[path](dict(request.url.params))
         return httpx.Response(200, json=encode(answer))
 
@@ -83,26 +115,58 @@ class FakeService:
                 events_last_id=self.events[-1].id if self.events else 0,
             ),
             "/v1/snapshot": lambda query: self.snapshot,
-            "/v1/history": lambda query: [
-                point for point in self.history if point.at_s > float(query["since"])
-            ],
-            "/v1/events": lambda query: [
-                event for event in self.events if event.id > int(query["since"])
-            ],
+            "/v1/history": lambda query: fake_past.history(self.history, query),
+            "/v1/events": lambda query: fake_past.events(self.events, query),
+            "/v1/digest": self._digest,
+            "/v1/starts": lambda query: self.starts[: int(query["limit"])],
+            "/v1/spending": lambda query: self.spending,
             "/v1/profiles": lambda query: self.profiles,
             "/v1/logs": self._logs,
             "/v1/environment": lambda query: ClientEnvironment(variables=self.environment),
+            "/v1/why": lambda query: self._why(),
         }
+
+    def _mark(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            self.marks_set.append(json.loads(request.content)["event"])
+            self.read_mark = max(self.read_mark, self.marks_set[-1])
+        mark = ReadMark(event=self.read_mark, at=self.read_at)
+        return httpx.Response(200, json=encode(mark))
+
+    def _digest(self, query: dict[str, str]) -> Digest:
+        self.digests_asked.append(query)
+        return self.digest
+
+    def _why(self) -> Explanation:
+        self.why_asked += 1
+        return explain(self.snapshot)
 
     def _logs(self, query: dict[str, str]) -> LogChunk:
         self.logs_asked += 1
-        data = self.log.encode()
-        offset = int(query["offset"])
-        start = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
+        start = query.get("start", "")
+        path = f"/root/.a40/engines/{start}/output.log" if start else self.log_path
+        data = (self.older_logs[start] if start else self.log).encode()
+        offset, limit, skipped = int(query["offset"]), int(query["limit"]), 0
+        begin = max(0, len(data) + offset) if offset < 0 else offset
         if offset > len(data):
-            start = 0
-        piece = data[start : start + int(query["limit"])]
-        return LogChunk(path=self.log_path, text=piece.decode(), next_offset=start + len(piece))
+            begin = 0
+        if query.get("newest") and offset >= 0 and len(data) - begin > limit:
+            end = data.index(b"\n", len(data) - limit) + 1
+            skipped, begin = data[begin:end].count(b"\n"), end
+        piece = data[begin : begin + limit]
+        return LogChunk(
+            path=path,
+            text=piece.decode(),
+            next_offset=begin + len(piece),
+            size_bytes=len(data),
+            skipped_lines=skipped,
+        )
+
+    def _explain(self, question: dict[str, Any]) -> httpx.Response:
+        texts = [passage["text"] for passage in question["passages"]]
+        self.passages += texts
+        known = [[m for part, m in self.meanings.items() if part in text] for text in texts]
+        return httpx.Response(200, json=[encode(found[0]) if found else None for found in known])
 
     def _command(self, request: httpx.Request, name: str) -> httpx.Response:
         if request.method == "GET":

@@ -1,7 +1,8 @@
 """The fake service on a Unix socket, in a process of its own: `SOCKET SCENARIO`.
 
 Scenarios: `moving:32` has that many slots whose every figure moves each second, `idle` none,
-`still` repeats one snapshot.
+`still` repeats one snapshot. `rushing:8` moves a hundred times a second. `settling:8` moves for a
+while, the same for whoever looks, then repeats its last snapshot to the letter.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from a40console.model.snapshot import Snapshot
 from tests import make_snapshot as make
 from tests.tui.fake_service import FakeService
 
+BEGUN_S = time.time()
+_EVERY_S = {"rushing": 0.01, "settling": 0.3}
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
@@ -33,8 +37,11 @@ Send = Callable[[Scope], Awaitable[None]]
 def snapshots(scenario: str) -> Iterator[Snapshot]:
     """The scenario's snapshots, one a second."""
     name, _, number = scenario.partition(":")
-    if name == "moving":
+    if name in ("moving", "rushing"):
         yield from make.moving(int(number), start_s=time.time())
+    if name == "settling":
+        moved = list(islice(make.moving(int(number), start_s=BEGUN_S), 12))
+        yield from chain(moved, repeat(moved[-1]))
     base = make.idle() if name == "idle" else make.snapshot()
     for step in count():
         now = datetime.now(UTC).isoformat()
@@ -82,7 +89,7 @@ async def _once(content: bytes) -> AsyncIterator[bytes]:
 async def _lines(scenario: str) -> AsyncIterator[bytes]:
     for snapshot in snapshots(scenario):
         yield json.dumps(encode(snapshot)).encode() + b"\n"
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(_EVERY_S.get(scenario.partition(":")[0], 1.0))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import pytest
 from a40console.config import Settings
 from a40console.tui.app import ConsoleApp
 from a40console.tui.crash import report_crash
+from a40console.tui.terminal_app import Surroundings
 from tests.tui.driving import until
 from tests.tui.fake_service import FakeService
 
@@ -32,7 +33,7 @@ async def test_a_bug_closes_the_console_with_exit_code_1(
 ) -> None:
     log = tmp_path / "console.log"
     service = FakeService()
-    app = ConsoleApp(service.client, Settings(), crash_log=log)
+    app = ConsoleApp(service.client, Settings(), surroundings=Surroundings(state=tmp_path))
 
     async def meet_a_bug() -> None:
         async with app.run_test() as pilot:

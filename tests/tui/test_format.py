@@ -16,6 +16,7 @@ FORMATTERS = (
     fmt.short_count,
     fmt.rate,
     fmt.tenths,
+    fmt.two_digits,
     fmt.percent,
     fmt.latency,
     fmt.dollars,
@@ -35,6 +36,7 @@ def test_zero_reads_as_zero() -> None:
         "0",
         "0",
         "0.0",
+        "0",
         "0 %",
         "0 ms",
         "$0",
@@ -146,3 +148,21 @@ def test_a_clock_is_local_and_a_text_that_is_no_time_stays() -> None:
     assert fmt.clock("2026-11-29T14:07:31Z") == "14:07:31"
     assert fmt.clock("not yet") == "not yet"
     assert fmt.unix_seconds("not yet") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (3e-9, "<0.01"),
+        (0.0123, "0.01"),
+        (0.099, "0.10"),
+        (0.346, "0.35"),
+        (0.999, "1.0"),
+        (1.234, "1.2"),
+        (9.96, "10"),
+        (41.7, "42"),
+    ],
+)
+def test_two_significant_digits(value: float, text: str) -> None:
+    assert fmt.two_digits(value) == text

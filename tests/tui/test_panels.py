@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,7 @@ from textual.geometry import Size
 
 from a40console.model.control import Trouble
 from a40console.model.engine import EngineState
-from a40console.model.figures import Estimated, Missing
+from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.snapshot import Session, Snapshot, SourceStatus
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.ink import Line, Role, width_of
@@ -22,19 +22,22 @@ from a40console.tui.panels import (
     caches,
     compact,
     frame,
+    gpus,
     latency,
     machine,
     panel_notes,
     slots,
     speculation,
+    trends,
 )
 from a40console.tui.panels.engine import engine_facts
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.panels.resting import resting
-from a40console.tui.panels.slot_columns import layout
+from a40console.tui.panels.slot_columns import CURSOR, layout
+from a40console.tui.panels.slot_detail import request_detail
 from a40console.tui.panels.slot_notes import row_notes
-from a40console.tui.panels.speed import speed_chart, speed_heading
-from a40console.tui.panels.texts import explanation, manual
+from a40console.tui.panels.speed import AXIS, cells_of, happened, speed_chart, speed_heading
+from a40console.tui.panels.texts import manual
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
@@ -42,15 +45,25 @@ from tests import make_snapshot as make
 from tests.draw_screens import STATES
 from tests.tui.fog import REASON, fogged
 
-DRAWERS: dict[str, Callable[[Reading, Size], list[Line]]] = {
+DRAWERS: dict[str, Callable[[Reading, Size], Sequence[Line]]] = {
     "verdict": verdict,
-    "tabs": frame.tabs("view.engine"),
-    "clock": frame.clock,
+    "tabs": lambda reading, size: [
+        frame.tabs("view.engine", reading, size.width, screen_width=size.width)
+    ],
+    "clock": lambda reading, size: [
+        frame.clock("view.overview", reading, screen_width=size.width, follows_time=True)
+    ],
     "hints": frame.hints,
     "speculation": speculation.speculation,
     "caches": caches.caches,
     "machine": machine.machine,
     "latencies": latency.latencies,
+    "queue": latency.queue,
+    "gpus": gpus.gpus,
+    "trends": trends.trends,
+    "load": trends.trend_chart("gpu_utilization_ratio", "cpu_used_vcpu"),
+    "events": happened,
+    "slot": lambda reading, size: request_detail(reading, "req-7f3a-0127", size.width),
     "compact": compact.compact,
     "chart": speed_chart,
     "chart heading": speed_heading,
@@ -58,7 +71,6 @@ DRAWERS: dict[str, Callable[[Reading, Size], list[Line]]] = {
     "engine": engine_facts,
     "table": lambda reading, size: table(reading, size.width),
     "resting": lambda reading, size: resting(reading, size.width),
-    "explanation": lambda reading, size: explanation(reading.snapshot, size.width),
 }
 
 NOTES = (
@@ -67,6 +79,8 @@ NOTES = (
     panel_notes.speculation_notes,
     panel_notes.cache_notes,
     panel_notes.machine_notes,
+    panel_notes.gpu_notes,
+    panel_notes.queue_notes,
 )
 
 
@@ -91,7 +105,7 @@ def table(reading: Reading, width: int) -> list[Line]:
     return [slots.header(form), *body, slots.sum_line(reading, form)]
 
 
-def text(lines: list[Line]) -> str:
+def text(lines: Sequence[Line]) -> str:
     return "\n".join("".join(span.text for span in entry) for entry in lines)
 
 
@@ -125,7 +139,7 @@ def test_whatever_is_missing_every_panel_draws_and_shows_no_innards(
 def test_what_is_not_known_is_never_shown_as_zero() -> None:
     reading = read(blank_snapshot("nothing came yet"))
     for name, draw in DRAWERS.items():
-        if name in {"hints", "tabs", "chart", "chart heading", "explanation", "clock"}:
+        if name in {"hints", "tabs", "chart", "chart heading", "clock", "queue"}:
             continue
         drawn = text(draw(reading, Size(120, 40)))
         drawn = re.sub(r"gate 0|0 held|restarts +0", "", drawn)
@@ -143,7 +157,7 @@ def test_the_verdict_says_how_fast_for_how_many() -> None:
     assert "509 tok/s" in lines[0]
     assert "2 decoding · 1 prefill · 1 queued · 0 held" in lines[0]
     assert lines[1].startswith(" LIMIT       prefill of 5,507 tokens (7f3a)")
-    assert lines[1].endswith("ruled out: vCPU  KV  clocks  gate")
+    assert "ruled out: vCPU  KV  clocks  gate" in lines[1]
     assert "$0.31/1M now   $0.454/h   $1.45 so far, since engine start" in lines[2]
 
 
@@ -218,9 +232,14 @@ def test_another_protocol_is_told_with_its_remedy() -> None:
     assert "a40console stop" in first
 
 
-def test_simulated_is_written_on_it() -> None:
-    lines = verdict(read(replace(make.snapshot(), simulated=True)), Size(120, 3))
-    assert "SIMULATED" in text(lines)
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_simulated_stands_in_the_first_line_at_every_width(state: str, width: int) -> None:
+    simulated = replace(STATES[state](), simulated=True)
+    for link in (Link("live"), Link("lost", Trouble(message="No service answers"))):
+        first = text(verdict(read(simulated, link=link), Size(width, 3))).split("\n")[0]
+        assert "SIMULATED" in first
+        assert "SIMULATED" not in text(verdict(read(STATES[state](), link=link), Size(width, 3)))
 
 
 def test_a_decoding_row_has_its_figures() -> None:
@@ -372,17 +391,91 @@ def test_a_block_that_lost_its_source_is_greyed_with_its_age() -> None:
     assert {span.role for span in drawn[1]} == {"muted"}
 
 
+def test_every_instrument_that_lost_its_source_says_how_old_it_is() -> None:
+    old = make.snapshot(
+        throughput=make.throughput(509.0, age_s=42.0),
+        requests=make.requests(age_s=42.0),
+        prefix_cache=make.prefix_cache(age_s=42.0),
+        kv_cache=make.kv_cache(age_s=42.0),
+        speculation=make.speculation(age_s=42.0),
+        host=make.host(age_s=42.0),
+        gpus=(make.gpu(age_s=42.0),),
+    )
+    reading, size = read(old), Size(100, 8)
+    for draw in (speculation.speculation, machine.machine, gpus.gpus, latency.queue):
+        assert "(42 s old)" in text([draw(reading, size)[0]])
+    for draw in (caches.caches, latency.latencies):
+        assert text(draw(reading, size)).count("(42 s old)") == 2
+    assert text(compact.compact(reading, Size(120, 7))).count("(42 s old)") == 5
+
+
 def test_throttling_is_a_word_not_only_a_colour() -> None:
     hot = make.snapshot(gpus=(make.gpu(throttle_reasons=("thermal slowdown",)),))
-    drawn = text(machine.machine(read(hot), Size(60, 3)))
-    assert "▲ thermal slowdown" in drawn
+    for width in (50, 60, 120):
+        assert "▲ thermal slowdown" in text(gpus.gpus(read(hot), Size(width, 2)))
+    assert "▲ thermal slowdown" in text(compact.compact(read(hot), Size(80, 7)))
 
 
 def test_each_gpu_has_its_line() -> None:
-    pair = make.snapshot(gpus=(make.gpu(), make.gpu(index=1)))
-    drawn = text(machine.machine(read(pair), Size(80, 4)))
-    assert "GPU 0" in drawn
-    assert "GPU 1" in drawn
+    several = read(make.snapshot(gpus=make.several_gpus(4)))
+    head, *rows = text(gpus.gpus(several, Size(62, 5))).split("\n")
+    assert head.split() == ["GPU", "GiB", "use", "W", "°C", "MHz", "throttle"]
+    assert [row.split()[:2] for row in rows] == [[str(n), "A40"] for n in range(4)]
+    assert re.search(r"0 A40 +41.9/45.0 +97 % +283/300 +67 +1,740  none", rows[0])
+    assert "▲ thermal" in rows[3]
+    assert len({row.index("/300") for row in rows}) == 1
+
+
+def test_a_small_screen_tells_the_range_of_several_gpus() -> None:
+    several = read(make.snapshot(gpus=make.several_gpus(4)))
+    last = text(compact.compact(several, Size(100, 7))).split("\n")[-1]
+    assert "39.4–41.9 of 4×45.0 GiB  88 %–97 %" in last
+    assert "3 ▲ thermal slowdown" in last
+
+
+@pytest.mark.parametrize(
+    ("used", "quota", "said"),
+    [
+        (1.234, 6.0, "1.2 of 6.0 vCPU"),
+        (0.0, 6.0, "  0 of 6.0 vCPU"),
+        (0.000000003, 6.0, "<0.01 of 6.0 vCPU"),
+        (0.042, 2.5, "0.04 of 2.5 vCPU"),
+        (0.346, 2.5, "0.35 of 2.5 vCPU"),
+        (41.7, 64.0, " 42 of 64.0 vCPU"),
+        (Missing("one reading so far"), 6.0, "  – of 6.0 vCPU"),
+        (1.2, Missing("no quota is set"), "1.2 of – vCPU"),
+    ],
+)
+def test_cpu_has_two_digits_and_its_unit(used: Figure, quota: Figure, said: str) -> None:
+    host = make.host(cpu_used_vcpu=used, cpu_quota_vcpu=quota)
+    reading = read(make.snapshot(host=host))
+    assert said in text(machine.machine(reading, Size(60, 2)))
+    assert said in text(compact.compact(reading, Size(80, 7)))
+
+
+def test_a_share_that_no_gpu_can_have_is_a_dash_with_its_reason() -> None:
+    stale = read(make.snapshot(gpus=(make.gpu(utilization_ratio=371.0),)))
+    for drawn in (gpus.gpus(stale, Size(62, 2)), compact.compact(stale, Size(80, 7))):
+        assert "37,100" not in text(drawn)
+        assert "–" in text(drawn)
+    assert "the driver said 37,100 %, which no GPU can be" in panel_notes.gpu_notes(stale)
+
+
+def test_a_driver_that_does_not_match_is_told_while_the_engine_is_shown() -> None:
+    why = "the NVIDIA driver and its library do not match: restart the pod"
+    reading = read(make.snapshot(gpus=Missing(why)))
+    assert why in " ".join(text(gpus.gpus(reading, Size(62, 2))).split())
+    assert why in panel_notes.gpu_notes(reading)
+    assert "the NVIDIA driver and its library" in text(compact.compact(reading, Size(80, 7)))
+    assert "509 tok/s" in text(verdict(reading, Size(80, 3)))
+
+
+def test_a_gpu_that_is_no_longer_read_is_greyed_with_its_age() -> None:
+    old = read(make.snapshot(gpus=(make.gpu(age_s=42.0),)))
+    drawn = gpus.gpus(old, Size(80, 2))
+    assert "(42 s old)" in text(drawn)
+    assert {span.role for span in drawn[1]} == {"muted"}
+    assert "(42 s old)" in text(compact.compact(old, Size(100, 7)))
 
 
 def test_the_finding_names_the_key_that_mends_it() -> None:
@@ -400,17 +493,45 @@ def test_the_gravest_finding_comes_first() -> None:
 
 def test_events_stand_on_the_time_axis_at_their_time() -> None:
     width = 100
-    axis = text(speed_chart(read(make.snapshot()), Size(width, 8))).split("\n")[-1]
-    place = axis.index("▲adopted")
-    seconds_ago = (width - place) / (width - 7) * 900
+    axis, times = text(speed_chart(read(make.snapshot()), Size(width, 8))).split("\n")[-2:]
+    place = axis.index("▲adopted") - AXIS
+    seconds_ago = (1 - place / cells_of(width)) * 900
     assert seconds_ago == pytest.approx(655, abs=12)
     assert "▲command failed" in axis
+    middle = times.index("14:00") + 2 - AXIS
+    assert (1 - middle / cells_of(width)) * 900 == pytest.approx(451, abs=12)
+
+
+def test_the_chart_is_an_area_whose_crest_stands_out() -> None:
+    drawn = speed_chart(read(make.snapshot()), Size(100, 12))
+    roles = {span.role for row in drawn[:-2] for span in row if "█" in span.text}
+    assert {Role.SERIES, Role.RULE} <= roles
+    assert "◂509" in text(drawn)
+
+
+def test_zero_is_drawn_and_a_gap_is_not() -> None:
+    past = Past()
+    past.recall(make.history())
+    past.now_s = make.NOW.timestamp()
+    reading = replace(read(make.snapshot()), past=past)
+    bottom = text(speed_chart(reading, Size(200, 12))).split("\n")[-3][AXIS:]
+    second = cells_of(200) / 900
+    assert bottom[int(520 * second)] == "▁"
+    assert bottom[int(402 * second)] == " "
+
+
+def test_further_figures_stand_on_the_charts_time_axis() -> None:
+    rows = text(trends.trends(read(make.snapshot()), Size(100, 6))).split("\n")
+    names = [row[:AXIS].strip() for row in rows]
+    assert names == ["prefill", "running", "GPU use", "KV held", "queued", "CPU"]
+    assert {len(row.rstrip()) > AXIS + cells_of(100) for row in rows} == {True}
+    assert "↑4.0k" in rows[0]
 
 
 def test_no_speed_at_all_says_so() -> None:
     reading = replace(read(make.snapshot()), past=Past())
     drawn = text(speed_chart(reading, Size(80, 8)))
-    assert "– no speed was measured in the last 15 min" in drawn
+    assert "– no speed was measured in 15 min" in drawn
 
 
 def test_asked_and_in_force_are_listed_side_by_side() -> None:
@@ -460,3 +581,16 @@ def test_an_unknown_state_of_the_engine_is_not_invented() -> None:
     assert "CONNECTING" in drawn
     assert "SERVING" not in drawn
     assert make.idle().engine.state is EngineState.SERVING
+
+
+@pytest.mark.parametrize(("waited_s", "told"), [(4, "≈4.00"), (38, "≈38.0"), (162, "≈162")])
+def test_the_column_of_the_queue_is_in_seconds(waited_s: int, told: str) -> None:
+    past = Past()
+    for age_s in range(waited_s + 1):
+        row = make.slot(request_id="a", phase="held", age_s=float(age_s))
+        past.observe(make.snapshot(at=make.at(waited_s - age_s), slots=(row,), recent=()))
+    drawn = slots.draw(row, layout(200), replace(read(make.snapshot()), past=past))
+    title = text([slots.header(layout(200))])
+    end = title.index("queue s") + len("queue s") - CURSOR
+    assert text([drawn])[:end].endswith(f" {told}")
+    assert past.tracks["a"].waited_s == Estimated(float(waited_s))

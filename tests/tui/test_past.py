@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Estimated, Missing, number
+from a40console.tui.bins import Bins
 from a40console.tui.past import Past
+from a40console.tui.timeline import LIVE
 from tests import make_snapshot as make
 
 
@@ -20,7 +24,25 @@ def test_memory_is_bounded_over_a_long_watch() -> None:
         past.observe(make.snapshot(at=make.at(5000 - second), slots=slots))
     assert len(past.speed) <= 1000
     assert len(past.tracks) <= 130
-    assert all(len(track.points) <= 120 for track in past.tracks.values())
+
+
+def test_quick_readings_do_not_push_the_chart_out_of_memory() -> None:
+    past, began = Past(), make.NOW.timestamp()
+    for index in range(8000):
+        at = datetime.fromtimestamp(began + 0.05 * index, UTC).isoformat()
+        past.observe(make.snapshot(at=at, interval_s=0.05))
+    assert past.known_from_s == pytest.approx(began)
+    assert len(past.speed) <= 801
+
+
+def test_what_ended_keeps_no_spark() -> None:
+    past = Past()
+    past.observe(make.snapshot(slots=(make.slot(request_id="r1"),)))
+    track = past.tracks["r1"]
+    track.spark(past.now_s, 12)
+    bins = sum(isinstance(held, Bins) for held in gc.get_referents(track))
+    past.observe(make.snapshot(slots=(), recent=(make.recent(request_id="r1"),)))
+    assert (bins, sum(isinstance(held, Bins) for held in gc.get_referents(track))) == (1, 0)
 
 
 def test_the_services_history_comes_before_what_was_seen_here() -> None:
@@ -72,17 +94,16 @@ def test_requests_of_one_session_have_each_a_spark_of_their_own() -> None:
     fast = make.slot(request_id="a", window_tokens_per_s=400.0)
     slow = make.slot(request_id="b", window_tokens_per_s=20.0)
     past.observe(make.snapshot(slots=(fast, slow)))
-    assert [[speed for _, speed in track.points] for track in past.tracks.values()] == [
-        [400.0],
-        [20.0],
-    ]
+    speeds = {key: [speed for _, speed in past.tracks[key].speeds()] for key in ("a", "b")}
+    assert speeds == {"a": [400.0], "b": [20.0]}
 
 
 def test_only_events_that_explain_speed_are_marked_and_each_once() -> None:
     past = Past()
     past.mark(make.events())
     past.mark(make.events())
-    assert [mark.label for mark in past.marks] == ["serving", "adopted", "command failed"]
+    labels = [mark.label for mark in past.marks]
+    assert labels == ["serving", "service started", "adopted", "command failed"]
     past.mark([Event(9200, make.at(), "request.failed", "500", "error")])
     assert past.marks[-1].severity == "error"
 
@@ -95,3 +116,69 @@ def test_phases_begin_anew_with_another_start() -> None:
     again = replace(base.engine, id="another", phase="download", phase_s=1.0)
     past.observe(replace(base, engine=again))
     assert [phase.name for phase in past.phases] == ["download"]
+
+
+def seen(*phases: tuple[str, float]) -> Past:
+    """A request that was seen in these phases at these ages, each a second apart at least."""
+    past = Past()
+    for phase, age_s in phases:
+        row = make.slot(request_id="a", phase=phase, age_s=age_s)
+        past.observe(make.snapshot(at=make.at(100 - age_s), slots=(row,), recent=()))
+    return past
+
+
+def test_the_time_that_a_request_waited_is_told_from_the_phases_that_were_seen() -> None:
+    track = seen(("held", 0.5), ("queued", 1.5), ("queued", 4.5), ("decode", 5.5)).tracks["a"]
+    assert isinstance(track.waited_s, Estimated)
+    assert track.waited_s.value == pytest.approx(4.5)
+    assert [(phase.name, round(phase.seconds, 1)) for phase in track.phases] == [
+        ("held", 0.5),
+        ("queued", 4.0),
+        ("decode", 1.0),
+    ]
+
+
+def test_a_request_never_seen_waiting_waited_no_longer_than_its_first_token_took() -> None:
+    track = seen(("prefill", 0.8), ("decode", 1.8)).tracks["a"]
+    assert isinstance(track.waited_s, Missing)
+    assert track.waited_at_most_s == 0.31
+
+
+def test_a_request_older_than_the_console_has_no_queue_time() -> None:
+    track = seen(("decode", 400.0), ("decode", 401.0)).tracks["a"]
+    assert track.waited_s == Missing("it was not seen from its arrival on")
+    assert track.waited_at_most_s is None
+
+
+def test_a_long_request_is_thinned_out_and_keeps_its_ends() -> None:
+    past = seen(*(("decode", float(second)) for second in range(3000)))
+    track = past.tracks["a"]
+    assert len(track) <= 601
+    times = [at_s for at_s, _ in track.speeds()]
+    assert times == sorted(times)
+    assert times[-1] - times[0] == pytest.approx(2999, abs=1)
+    assert track.recent_peak == pytest.approx(412.6, abs=0.1)
+
+
+def test_a_finished_request_keeps_what_was_seen_of_it() -> None:
+    past = seen(("decode", 1.0), ("decode", 2.0))
+    done = make.recent(request_id="a", ended_at=make.at(97))
+    past.observe(make.snapshot(at=make.at(96), slots=(), recent=(done,)))
+    track = past.tracks["a"]
+    assert track.ended == done
+    assert track.slot is not None
+    assert track.slot.prompt_tokens == 31204
+    past.now_s = make.NOW.timestamp()
+    assert past.ended_within(LIVE) == [done]
+    assert past.ended_within(replace(LIVE, end_s=past.now_s - 2000)) == []
+
+
+def test_older_events_that_are_read_later_take_their_place() -> None:
+    past = Past()
+    past.mark([Event(9200, make.at(10), "engine.serving", "serves")])
+    past.mark(make.events())
+    times = [mark.at_s for mark in past.marks]
+    assert times == sorted(times)
+    assert len(times) == 5
+    assert past.oldest_event is not None
+    assert past.oldest_event.id == 9120

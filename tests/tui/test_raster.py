@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.tui.raster import BARS, buckets, gauge, line_chart, scale, spark
+from a40console.tui.raster import BARS, area_chart, buckets, gauge, scale, spark
 
 VALUES = st.lists(st.none() | st.floats(min_value=0, max_value=1e6), max_size=40)
 
@@ -32,27 +32,6 @@ def test_a_scale_covers_the_highest_value_with_two_to_four_ticks(highest: float)
     assert 2 <= round(top / step) <= 4
 
 
-@given(st.lists(st.none() | st.floats(min_value=0, max_value=100), max_size=60))
-def test_a_chart_has_its_height_and_width(values: list[float | None]) -> None:
-    rows = line_chart(values, height=5, top=100)
-    assert len(rows) == 5
-    assert {len(row) for row in rows} <= {(len(values) + 1) // 2}
-
-
-def test_a_chart_puts_high_above_low_and_leaves_gaps() -> None:
-    rows = line_chart([0.0, 0.0, None, None, 100.0, 100.0], height=3, top=100)
-    assert rows[2][0] != " "
-    assert rows[0][0] == " "
-    assert [row[1] for row in rows] == [" ", " ", " "]
-    assert rows[0][2] != " "
-    assert rows[2][2] == " "
-
-
-def test_a_line_joins_neighbouring_values() -> None:
-    rows = line_chart([0.0, 100.0], height=3, top=100)
-    assert all(row[0] != " " for row in rows)
-
-
 def test_buckets_are_means_on_a_fixed_grid() -> None:
     points = [(float(second), float(second)) for second in range(100)]
     assert buckets(points, now_s=99.0, span_s=40.0, number=4) == [64.5, 74.5, 84.5, 94.5]
@@ -69,3 +48,22 @@ def test_buckets_can_keep_bursts() -> None:
 @given(st.floats(min_value=-1, max_value=2), st.integers(min_value=0, max_value=40))
 def test_a_gauge_keeps_its_width(ratio: float, width: int) -> None:
     assert len(gauge(ratio, width)) == width
+
+
+@given(VALUES, st.integers(min_value=1, max_value=12))
+def test_an_area_has_its_height_and_is_never_empty_where_something_is_known(
+    values: list[float | None], height: int
+) -> None:
+    rows = area_chart(values, height=height, top=1e6)
+    assert len(rows) == height
+    texts = ["".join(text for text, _ in runs) for runs in rows]
+    assert {len(text) for text in texts} == {len(values)}
+    for column, value in enumerate(values):
+        assert (texts[-1][column] == " ") == (value is None)
+
+
+def test_an_area_is_full_below_its_crest() -> None:
+    rows = area_chart([50.0, 100.0], height=4, top=100)
+    assert ["".join(text for text, _ in runs) for runs in rows] == [" █", " █", "██", "██"]
+    assert rows[0][-1] == ("█", True) or rows[0] == [(" █", True)]
+    assert not rows[3][0][1]

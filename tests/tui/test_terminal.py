@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from tests.tui import sequences
 from tests.tui.terminal_session import TerminalSession
 
 pytestmark = pytest.mark.pty
@@ -19,7 +20,7 @@ def started(session: TerminalSession) -> None:
     assert b"SERVING" in session.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 def test_a_signal_restores_the_terminal(number: signal.Signals) -> None:
     with TerminalSession() as session:
         started(session)
@@ -86,12 +87,54 @@ def test_without_mouse_the_terminal_keeps_its_own() -> None:
         assert b"\x1b[?1003h" not in session.output
 
 
-def test_no_color_sends_no_hue() -> None:
-    with TerminalSession(environment={"NO_COLOR": "1"}) as session:
+PLAIN_TERM = {"COLORTERM": "", "LANG": "C.UTF-8", "LC_ALL": ""}
+
+
+@pytest.mark.parametrize(
+    ("environment", "sent"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, {"truecolor"}),
+        ({"TERM": "xterm-256color"}, {"256"}),
+        ({"TERM": "xterm"}, {"16"}),
+        ({"TERM": "screen"}, {"16"}),
+        ({"TERM": "vt100"}, set()),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1"}, set()),
+    ],
+    ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
+)
+def test_only_colours_that_the_terminal_has_are_sent(
+    environment: dict[str, str], sent: set[str]
+) -> None:
+    with TerminalSession(environment=PLAIN_TERM | environment) as session:
         started(session)
-        session.read(1.0)
-        hues = set()
-        for part in bytes(session.output).split(b"38;2;")[1:]:
-            red, green, blue = part.split(b"m")[0].split(b";")[:3]
-            hues.add(len({red, green, blue}))
-        assert hues <= {1}
+        for key in ("2", "X", "\x1b", "w"):
+            session.press(key)
+            session.read(0.3)
+        assert sequences.colours(bytes(session.output)) - {"default"} == sent
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_ascii"),
+    [
+        ({"TERM": "xterm", "LANG": "C"}, True),
+        ({"TERM": "screen", "LANG": "C"}, True),
+        ({"TERM": "linux", "LANG": "C.UTF-8"}, True),
+        ({"TERM": "vt100", "LANG": "C.UTF-8"}, True),
+        ({"TERM": "xterm", "LANG": "C.UTF-8"}, False),
+    ],
+    ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else "",
+)
+def test_a_terminal_without_utf_8_gets_ascii_alone(
+    environment: dict[str, str], is_ascii: bool
+) -> None:
+    cleared = {"LC_ALL": "", "LC_CTYPE": "", "COLORTERM": ""}
+    with TerminalSession(environment=cleared | environment) as session:
+        started(session)
+        for key in ("2", "?", "\x1b", "w"):
+            session.press(key)
+            session.read(0.3)
+        output = bytes(session.output)
+        assert output.isascii() is is_ascii
+        # The state is a word and a sign, whatever the terminal makes of colours.
+        assert (b"* SERVING" in sequences.text(output)) is is_ascii
+        assert b"LIMIT" in sequences.text(output)

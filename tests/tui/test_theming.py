@@ -2,36 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from rich.color import Color as RichColor
 from rich.color import ColorSystem
+from rich.palette import Palette
+from rich.style import Style
 from textual.color import Color
-from textual.theme import BUILTIN_THEMES
+from textual.theme import BUILTIN_THEMES, Theme
 
+from a40console.tui.abilities import Depth
 from a40console.tui.ink import Role
 from a40console.tui.theming import (
     ThemeFileError,
+    fitting,
     ink_defaults,
     ink_styles,
     load_themes,
     read_theme,
     shipped,
+    worn,
 )
 
-THEMES = sorted(shipped().glob("*.toml"))
+SHIPPED = [read_theme(path) for path in sorted(shipped().glob("*.toml"))]
+DEEP = [theme for theme in SHIPPED if not theme.ansi]
+FEW = [theme for theme in SHIPPED if theme.ansi]
 DECORATION = {Role.RULE}
 """Lines that carry no meaning need no reading contrast."""
 
+ALIKE = [{Role.STRONG, Role.TITLE}, {Role.SERIES, Role.SPARK}]
+"""Told apart by their place: emphasised text, and one speed as a line or as a spark."""
+
+XTERM = Palette(
+    [
+        *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0)),
+        *((0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)),
+        *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
+        *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
+    ]
+)
+"""xterm's sixteen colours."""
+
+
+def name_of(theme: Theme) -> str:
+    return theme.name
+
+
+def variables(theme: Theme) -> dict[str, str]:
+    return ink_defaults(theme) | theme.to_color_system().generate() | theme.variables
+
+
+def as_given(color: Color) -> Color:
+    return color
+
+
+def in_256(color: Color) -> Color:
+    """The colour that a terminal of 256 colours shows for it."""
+    shown = color.rich_color.downgrade(ColorSystem.EIGHT_BIT)
+    return Color.from_rich_color(RichColor.from_triplet(shown.get_truecolor()))
+
+
+def in_16(color: Color) -> Color:
+    assert color.ansi is not None
+    return Color(*XTERM[color.ansi])
+
 
 def test_our_themes_are_found() -> None:
-    assert [path.stem for path in THEMES] == ["midnight"]
+    assert {theme.name for theme in DEEP} == {"midnight", "daylight", "high-contrast"}
+    assert [theme.name for theme in FEW] == ["sixteen"]
+    assert not next(theme for theme in SHIPPED if theme.name == "daylight").dark
 
 
-@pytest.mark.parametrize("path", THEMES, ids=lambda path: path.stem)
-def test_surfaces_stay_distinct_in_256_colours(path: Path) -> None:
-    generated = read_theme(path).to_color_system().generate()
+@pytest.mark.parametrize("theme", DEEP, ids=name_of)
+def test_surfaces_stay_distinct_in_256_colours(theme: Theme) -> None:
+    generated = theme.to_color_system().generate()
     slots = [
         RichColor.parse(generated[name]).downgrade(ColorSystem.EIGHT_BIT).number
         for name in ("background", "surface", "panel")
@@ -39,15 +86,52 @@ def test_surfaces_stay_distinct_in_256_colours(path: Path) -> None:
     assert len(set(slots)) == 3
 
 
-@pytest.mark.parametrize("path", THEMES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("theme", DEEP, ids=name_of)
 @pytest.mark.parametrize("surface", ["background", "surface"])
-def test_every_text_reads_on_its_background(path: Path, surface: str) -> None:
-    theme = read_theme(path)
-    generated = theme.to_color_system().generate() | theme.variables
-    background = Color.parse(generated[surface])
+@pytest.mark.parametrize("shown", [as_given, in_256], ids=["truecolor", "256"])
+def test_every_text_reads_on_its_background(
+    theme: Theme, surface: str, shown: Callable[[Color], Color]
+) -> None:
+    colours = variables(theme)
+    background = shown(Color.parse(colours[surface]))
+    least = 7 if theme.name == "high-contrast" else 4.5
     for role in set(Role) - DECORATION:
-        name = "foreground" if role is Role.TEXT else f"ink-{role}"
-        assert contrast(Color.parse(generated[name]), background) >= 4.5, role
+        assert contrast(shown(ink(colours, role)), background) >= least, role
+
+
+@pytest.mark.parametrize("theme", FEW, ids=name_of)
+def test_every_text_reads_in_the_terminals_own_colours(theme: Theme) -> None:
+    colours = variables(theme)
+    background = in_16(Color.parse(colours["background"]))
+    for role in set(Role) - DECORATION:
+        assert contrast(in_16(ink(colours, role)), background) >= 4.5, role
+
+
+@pytest.mark.parametrize("theme", SHIPPED, ids=name_of)
+@pytest.mark.parametrize("system", [ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT])
+def test_roles_of_different_meaning_look_different(theme: Theme, system: ColorSystem) -> None:
+    styles = ink_styles(variables(theme))
+    for one, other in combinations(Role, 2):
+        if {one, other} not in ALIKE:
+            assert look(styles[one], system) != look(styles[other], system), (one, other)
+
+
+def look(style: Style, system: ColorSystem) -> tuple[object, ...]:
+    """What an operator sees of a style in so many colours."""
+    assert style.color is not None
+    colour = style.color.downgrade(system) if style.color.triplet else style.color
+    return (colour.number, colour.triplet, style.bold, style.dim, style.underline)
+
+
+def test_without_any_colour_what_is_grave_still_stands_out() -> None:
+    styles = ink_styles(variables(FEW[0]))
+    assert styles[Role.BAD].without_color != styles[Role.TEXT].without_color
+    assert styles[Role.BAD].without_color != styles[Role.WARN].without_color
+    assert styles[Role.MUTED].dim
+
+
+def ink(colours: dict[str, str], role: Role) -> Color:
+    return Color.parse(colours["foreground" if role is Role.TEXT else f"ink-{role}"])
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -66,9 +150,36 @@ def luminance(color: Color) -> float:
 
 @pytest.mark.parametrize("name", sorted(BUILTIN_THEMES))
 def test_textuals_own_themes_get_our_roles_too(name: str) -> None:
-    theme = BUILTIN_THEMES[name]
-    variables = theme.to_color_system().generate() | theme.variables | ink_defaults(theme)
-    assert set(ink_styles(variables)) == set(Role)
+    assert set(ink_styles(variables(BUILTIN_THEMES[name]))) == set(Role)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "depth", "taken"),
+    [
+        ("daylight", "truecolor", "daylight"),
+        ("daylight", "256", "daylight"),
+        ("daylight", "16", "sixteen"),
+        ("midnight", "mono", "sixteen"),
+        ("sixteen", "truecolor", "sixteen"),
+        ("noon", "256", "midnight"),
+        ("noon", "16", "sixteen"),
+    ],
+)
+def test_a_theme_is_worn_where_the_terminal_has_its_colours(
+    wanted: str, depth: Depth, taken: str
+) -> None:
+    themes = {theme.name: theme for theme in SHIPPED}
+    assert worn(wanted, themes, depth) == taken
+
+
+def test_where_none_of_ours_can_be_read_textuals_serve() -> None:
+    assert worn("midnight", BUILTIN_THEMES, "256") == "textual-dark"
+    assert worn("midnight", BUILTIN_THEMES, "16") == "ansi-dark"
+
+
+def test_few_colours_are_offered_their_own_themes_alone() -> None:
+    assert list(fitting(SHIPPED, "16")) == FEW
+    assert list(fitting(SHIPPED, "256")) == SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -80,6 +191,9 @@ def test_textuals_own_themes_get_our_roles_too(name: str) -> None:
         'primary = "#5fafff"\n[variables]\nink-good = "greenish"',
         'dark = true\nvariables = "no table"\nprimary = "#5fafff"',
         "primary = 5",
+        'primary = "#5fafff"\nluminosity_spread = "wide"',
+        'primary = "#5fafff"\n[variables]\nlink-style = "#ffffff"',
+        "dark = true",
     ],
 )
 def test_a_broken_theme_is_reported_with_its_file(tmp_path: Path, content: str) -> None:

@@ -1,4 +1,4 @@
-"""All instruments in six lines, for a small screen."""
+"""All instruments in seven lines, for a small screen."""
 
 from __future__ import annotations
 
@@ -6,41 +6,54 @@ from collections.abc import Callable
 
 from textual.geometry import Size
 
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Gpu, Snapshot, SpeculationInfo
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, width_of
+from a40console.tui.instant import first_token
+from a40console.tui.panels import gpus, machine
 from a40console.tui.panels.caches import hits, kv
-from a40console.tui.panels.labels import gap, labelled
+from a40console.tui.panels.labels import aged, gap, labelled
 from a40console.tui.panels.latency import first_tokens, quantiles
-from a40console.tui.panels.machine import plain, whole_gib
 from a40console.tui.panels.speculation import mode, tail_verdict
 from a40console.tui.panels.speed import compact_speed
 from a40console.tui.reading import Reading
 
 _LABEL = 6
+_FRESH = 0.0
 
 
 def compact(reading: Reading, size: Size) -> list[Line]:
-    """All instruments in six lines, for a small screen."""
+    """All instruments in seven lines, for a small screen."""
     snapshot = reading.snapshot
     width = size.width
     room = width - _LABEL - 1
-    drawers: tuple[tuple[str, Callable[[], Line]], ...] = (
-        ("gen", lambda: compact_speed(reading, room)),
-        ("spec", lambda: _compact_speculation(snapshot.speculation, room)),
-        ("cache", lambda: hits(snapshot.prefix_cache, room)),
-        ("KV", lambda: kv(snapshot.kv_cache, room)),
-        ("TTFT", lambda: _compact_latency(snapshot, room)),
-        ("box", lambda: _box(snapshot, room)),
+    drawers: tuple[tuple[str, Figure, Callable[[], Line]], ...] = (
+        ("speed", _FRESH, lambda: compact_speed(reading, room)),
+        (
+            "spec",
+            snapshot.speculation.age_s,
+            lambda: _compact_speculation(snapshot.speculation, room),
+        ),
+        ("cache", snapshot.prefix_cache.age_s, lambda: hits(snapshot.prefix_cache, room)),
+        ("KV", snapshot.kv_cache.age_s, lambda: kv(snapshot.kv_cache, room)),
+        ("TTFT", _FRESH, lambda: _compact_latency(reading, room)),
+        ("box", snapshot.host.age_s, lambda: _box(snapshot, room)),
+        ("GPU", _gpu_age(snapshot), lambda: _gpus(snapshot, room)),
     )
-    return [labelled(f" {label}", draw(), width, _LABEL + 1) for label, draw in drawers]
+    lines: list[Line] = []
+    for label, age_s, draw in drawers:
+        row = labelled(f" {label}", draw(), width, _LABEL + 1)
+        lines += [fit(entry, width) for entry in aged(reading, age_s, [row])]
+    return lines
 
 
 def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
     if isinstance(info.mode, Missing):
-        return gap(info.mode)
+        if isinstance(info.tokens_per_pass, Missing):
+            return gap(info.mode)
+        return line(f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass")
     if info.mode == "off":
         return fit(mode(info), width)
     method = known(info.method, "").replace("ngram", "n-gram")
@@ -58,42 +71,88 @@ def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
     )
 
 
-def _compact_latency(snapshot: Snapshot, width: int) -> Line:
-    latency = snapshot.latency
-    steps = line("pass ", quantiles(latency.pass_s)[0])
-    return flow([first_tokens(latency.ttft_s, width - width_of(steps) - 2), steps], width)
+def _compact_latency(reading: Reading, width: int) -> Line:
+    steps = line("pass ", quantiles(reading.snapshot.latency.pass_s)[0])
+    first = first_tokens(first_token(reading), width - width_of(steps) - 2)
+    return flow([first, steps], width)
 
 
 def _box(snapshot: Snapshot, width: int) -> Line:
     host = snapshot.host
-    cpu = f"CPU {shown(host.cpu_used_vcpu, fmt.tenths)}/{shown(host.cpu_quota_vcpu, plain)}"
     ram = (
         f"RAM {shown(host.memory_used_bytes, fmt.gibibytes)}"
-        f"/{shown(host.memory_limit_bytes, whole_gib)}"
+        f"/{shown(host.memory_limit_bytes, machine.whole_gib)}"
     )
-    gpu = (
-        line(Span(f"GPU {DASH} {clean(snapshot.gpus.reason)}", Role.MUTED))
-        if isinstance(snapshot.gpus, Missing)
-        else _compact_gpus(snapshot.gpus)
+    disk = f"disk {shown(host.disk_free_bytes, fmt.size)} free"
+    return flow(
+        [
+            line(machine.vcpus(host)),
+            machine.throttled(host, "throttled {} ms/s"),
+            line(ram),
+            line(disk),
+        ],
+        width,
     )
-    disk = line(f"disk {shown(host.disk_free_bytes, fmt.size)}")
-    throttled = number(host.throttled_ms_per_s)
-    strain = line(
-        Span(
-            f"thr {shown(host.throttled_ms_per_s, fmt.count)} ms",
-            Role.WARN if throttled else Role.MUTED,
-        )
-    )
-    return flow([line(cpu), line(ram), gpu, disk, strain], width)
 
 
-def _compact_gpus(gpus: tuple[Gpu, ...]) -> Line:
-    parts = []
-    for gpu in gpus:
-        name = "GPU" if len(gpus) == 1 else f"GPU{gpu.index}"
-        parts.append(
-            f"{name} {shown(gpu.memory_used_bytes, fmt.gibibytes)}"
-            f"/{shown(gpu.memory_total_bytes, fmt.gibibytes)} {shown(gpu.power_w, fmt.count)} W"
-            f" {shown(gpu.temperature_c, fmt.count)} °C"
-        )
-    return line("  ".join(parts))
+def _gpu_age(snapshot: Snapshot) -> Figure:
+    if isinstance(snapshot.gpus, Missing) or not snapshot.gpus:
+        return snapshot.gpus if isinstance(snapshot.gpus, Missing) else _FRESH
+    return max(snapshot.gpus, key=lambda gpu: number(gpu.age_s) or 0.0).age_s
+
+
+def _gpus(snapshot: Snapshot, width: int) -> Line:
+    """One GPU in full; of several, what each holds and draws, and the hottest."""
+    cards = snapshot.gpus
+    if isinstance(cards, Missing):
+        return line(Span(f"{DASH} {clean(cards.reason)}", Role.MUTED))
+    if not cards:
+        return line(Span(f"{DASH} there is none", Role.MUTED))
+    if len(cards) == 1:
+        return _one_gpu(cards[0], width)
+    slowed = [gpu for gpu in cards if gpu.throttle_reasons and _listed(gpu)]
+    reason = line(Span("no throttle", Role.MUTED))
+    if slowed:
+        first = slowed[0]
+        reason = line(Span(f"{first.index} ", Role.WARN), gpus.throttle(first))
+    used = _each(cards, lambda gpu: gpu.memory_used_bytes, fmt.gibibytes)
+    whole = f"{len(cards)}×{shown(cards[0].memory_total_bytes, fmt.gibibytes)}"
+    return flow(
+        [
+            line(f"{used} of {whole} GiB"),
+            line(_each(cards, lambda gpu: gpus.valid_share(gpu.utilization_ratio), fmt.percent)),
+            line(f"{_each(cards, lambda gpu: gpu.power_w, fmt.count)} W"),
+            line(f"{_each(cards, lambda gpu: gpu.temperature_c, fmt.count)} °C"),
+            reason,
+        ],
+        width,
+    )
+
+
+def _listed(gpu: Gpu) -> bool:
+    return not isinstance(gpu.throttle_reasons, Missing)
+
+
+def _each(
+    cards: tuple[Gpu, ...], read: Callable[[Gpu], Figure], formatter: Callable[[float], str]
+) -> str:
+    """The cards' figures side by side, of more than two the lowest and the highest."""
+    figures = [read(gpu) for gpu in cards]
+    numbers = [value for figure in figures if (value := number(figure)) is not None]
+    if len(cards) <= 2:
+        return " ".join(shown(figure, formatter) for figure in figures)
+    if not numbers:
+        return DASH
+    return f"{formatter(min(numbers))}–{formatter(max(numbers))}"
+
+
+def _one_gpu(gpu: Gpu, width: int) -> Line:
+    items = [
+        line(f"{gpus.memory(gpu)} GiB"),
+        line(f"{shown(gpus.valid_share(gpu.utilization_ratio), fmt.percent):>5}"),
+        line(gpus.power(gpu)),
+        line(f"{shown(gpu.temperature_c, fmt.count)} °C"),
+        line(f"{shown(gpu.sm_clock_mhz, fmt.count)} MHz"),
+    ]
+    items.insert(1 if gpu.throttle_reasons and _listed(gpu) else 4, gpus.throttle(gpu))
+    return flow(items, width)

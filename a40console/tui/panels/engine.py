@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.geometry import Size
 
+from a40console.model.control import EngineStart
 from a40console.model.figures import Figure, Missing, Text, number
-from a40console.model.snapshot import Difference, EngineInfo, SourceStatus
+from a40console.model.snapshot import Difference, EngineInfo, Snapshot, SourceStatus
 from a40console.tui import format as fmt
+from a40console.tui.availability import LIVING
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of, wrap
-from a40console.tui.panels.resting import phases
+from a40console.tui.panels.starts import STARTING, command_line, history, present_start
 from a40console.tui.reading import Reading
 
 _LABEL = 16
 _TWO_COLUMNS = 100
+_MANY = 3
+"""So many facts unknown for one reason are named together."""
+
 _SOURCE_MARKS = {
     "ok": ("●", Role.GOOD),
     "stale": ("▲", Role.WARN),
@@ -22,23 +29,53 @@ _SOURCE_MARKS = {
 }
 
 
-def engine_facts(reading: Reading, size: Size) -> list[Line]:
-    """All facts of the engine, in two columns where there is room."""
-    width = size.width
-    if width < 20:
+def engine_facts(
+    reading: Reading, size: Size, starts: Sequence[EngineStart] = (), trouble: str = ""
+) -> list[Line]:
+    """All facts of the engine, in two columns where there is room.
+
+    A start that is under way comes first, else what runs otherwise than asked.
+    """
+    width = size.width - 2
+    if width < 18:
         return []
-    engine = reading.snapshot.engine
-    column = (width - 4) // 2 if width >= _TWO_COLUMNS else width - 2
-    left = [*_identity(engine, column), (), *_start(reading, column)]
-    right = [*_sources(reading.snapshot.sources, column), (), *_end(engine, column)]
-    below = _differences(engine, width - 2)
-    if width < _TWO_COLUMNS:
-        return _indented([*left, (), *below, (), *right])
-    return _indented([*_beside(left, right, column), (), *below])
+    snapshot = reading.snapshot
+    engine = snapshot.engine
+    wide = width + 2 >= _TWO_COLUMNS
+    column = (width - 2) // 2 if wide else width
+    asked = _asked(engine, width) if engine.state in LIVING else []
+    title = "This start" if engine.state in LIVING else "The last start"
+    start = _section(title, present_start(reading, starts), column)
+    identity = _identity(engine, column)
+    sources = _sources(snapshot.sources, column)
+    last = _end(engine, column)
+    argv = _command_line(engine, starts, width)
+    earlier = _history(starts, trouble, snapshot, width)
+    if not wide:
+        first = [start, asked] if engine.state in STARTING else [last, asked, start]
+        facts = [_title("Identity", width), *(entry for fact in identity for entry in fact)]
+        return _indented(_stacked(*first, facts, sources, earlier, argv), width)
+    pair = _beside(_stacked(last, start), sources, column)
+    facts = [_title("Identity", width), *_in_columns(identity, column)]
+    blocks = [pair, asked] if engine.state in STARTING or last else [asked, pair]
+    return _indented(_stacked(*blocks, facts, earlier, argv), width)
 
 
-def _indented(lines: list[Line]) -> list[Line]:
-    return [line(" ", entry) if entry else () for entry in lines]
+def _stacked(*blocks: list[Line]) -> list[Line]:
+    """The blocks one below the other, a blank line between them."""
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [(), *block] if lines else block
+    return lines
+
+
+def _section(title: str, body: list[Line], width: int) -> list[Line]:
+    return [_title(title, width), *(fit(entry, width) for entry in body)]
+
+
+def _indented(lines: list[Line], width: int) -> list[Line]:
+    return [fit(line(" ", entry), width + 1) if entry else () for entry in lines]
 
 
 def _beside(left: list[Line], right: list[Line], column: int) -> list[Line]:
@@ -69,55 +106,66 @@ def _figure(figure: Figure) -> Line | Missing:
     return line(shown(figure, fmt.count))
 
 
-def _identity(engine: EngineInfo, width: int) -> list[Line]:
-    up = engine.uptime_s
-    pids = (
+def _identity(engine: EngineInfo, width: int) -> list[list[Line]]:
+    """The facts of who it is, each as its lines; what is unknown for one reason is one fact."""
+    facts = _facts(engine)
+    reasons = [value.reason for _, value in facts if isinstance(value, Missing)]
+    common = {reason for reason in reasons if reasons.count(reason) >= _MANY}
+    listed = [
+        _fact(label, value, width)
+        for label, value in facts
+        if not (isinstance(value, Missing) and value.reason in common)
+    ]
+    for reason in sorted(common):
+        names = [n for n, value in facts if isinstance(value, Missing) and value.reason == reason]
+        listed.append(wrap(f"{DASH} {reason}: {', '.join(names)}", width, Role.MUTED))
+    return listed
+
+
+def _facts(engine: EngineInfo) -> list[tuple[str, Text | Line]]:
+    up, session = engine.uptime_s, shown(engine.session_id, _plain)
+    pid: Line | Missing = (
         engine.pid
         if isinstance(engine.pid, Missing)
-        else line(f"{shown(engine.pid, _plain)}", Span("  session ", Role.MUTED), _session(engine))
+        else line(shown(engine.pid, _plain), Span("  session ", Role.MUTED), session)
     )
     return [
-        _title("Identity", width),
-        *_fact("state", engine.state.value, width),
-        *_fact("kind", engine.kind, width),
-        *_fact("version", engine.version, width),
-        *_fact("profile", engine.profile, width),
-        *_fact("model", engine.model, width),
-        *_fact("served as", engine.served_name, width),
-        *_fact("start", engine.id, width),
-        *_fact("pid", pids, width),
-        *_fact("listens on", engine.listen, width),
-        *_fact("up", up if isinstance(up, Missing) else shown(up, fmt.duration), width),
-        *_fact("restarts", str(engine.restarts), width),
-        *_fact("context limit", _figure(engine.max_model_len), width),
-        *_paused(engine, width),
-        *_fact("argv digest", engine.argv_digest, width),
+        ("state", engine.state.value),
+        ("profile", engine.profile),
+        ("model", engine.model),
+        ("served as", engine.served_name),
+        ("kind", engine.kind),
+        ("version", engine.version),
+        ("context limit", _figure(engine.max_model_len)),
+        ("up", up if isinstance(up, Missing) else shown(up, fmt.duration)),
+        ("restarts", str(engine.restarts)),
+        *_paused(engine),
+        ("pid", pid),
+        ("listens on", engine.listen),
+        ("start", engine.id),
+        ("argv digest", engine.argv_digest),
     ]
 
 
-def _paused(engine: EngineInfo, width: int) -> list[Line]:
+def _paused(engine: EngineInfo) -> list[tuple[str, Text | Line]]:
     """Whether it is paused, of an engine that can be."""
     paused = engine.paused
     if isinstance(paused, Missing):
-        return _fact("paused", paused, width) if engine.kind == "vllm" else []
-    return _fact("paused", "yes" if paused else "no", width)
+        return [("paused", paused)] if engine.kind == "vllm" else []
+    return [("paused", "yes" if paused else "no")]
+
+
+def _in_columns(facts: list[list[Line]], column: int) -> list[Line]:
+    """The facts in two columns, read down the left one first."""
+    rows = sum(map(len, facts))
+    left: list[Line] = []
+    while facts and len(left) + len(facts[0]) <= -(-rows // 2):
+        left += facts.pop(0)
+    return _beside(left, [entry for fact in facts for entry in fact], column)
 
 
 def _plain(value: float) -> str:
     return f"{value:.0f}"
-
-
-def _session(engine: EngineInfo) -> str:
-    return shown(engine.session_id, _plain)
-
-
-def _start(reading: Reading, width: int) -> list[Line]:
-    """The phases of this start: those watched from here, and the present one."""
-    lines = [_title("Phases of this start", width)]
-    watched = phases(reading)
-    if not watched:
-        return [*lines, line(Span(f"{DASH} not watched from here", Role.MUTED))]
-    return [*lines, *(fit(entry, width) for entry in watched)]
 
 
 def _sources(sources: tuple[SourceStatus, ...], width: int) -> list[Line]:
@@ -138,13 +186,13 @@ def _sources(sources: tuple[SourceStatus, ...], width: int) -> list[Line]:
 
 
 def _end(engine: EngineInfo, width: int) -> list[Line]:
-    lines = [_title("Last end", width)]
+    """How it ended, where it did."""
     end = engine.exit
     if isinstance(end, Missing):
-        return [*lines, line(Span(f"{DASH} {clean(end.reason)}", Role.MUTED))]
+        return []
     code = end.code if isinstance(end.code, Missing) else str(end.code)
     return [
-        *lines,
+        _title("How it ended", width),
         *wrap(end.cause, width, Role.STRONG),
         *_fact("exit code", code, width),
         *_fact("signal", end.signal, width),
@@ -152,29 +200,49 @@ def _end(engine: EngineInfo, width: int) -> list[Line]:
     ]
 
 
-def _differences(engine: EngineInfo, width: int) -> list[Line]:
+def _command_line(engine: EngineInfo, starts: Sequence[EngineStart], width: int) -> list[Line]:
+    words = command_line(engine, starts, width)
+    return [_title("Command line", width), *words] if words else []
+
+
+def _history(
+    starts: Sequence[EngineStart], trouble: str, snapshot: Snapshot, width: int
+) -> list[Line]:
+    if trouble:
+        return [_title("Starts", width), line(Span(f"✖ {clean(trouble)}", Role.BAD))]
+    return [_title("Starts", width), *history(starts, snapshot, width)]
+
+
+def _asked(engine: EngineInfo, width: int) -> list[Line]:
     """Every setting that runs otherwise than asked."""
     lines = [_title("Asked and in force", width)]
     known = engine.effective
     if isinstance(known, Missing):
         return [*lines, line(Span(f"{DASH} {clean(known.reason)}", Role.MUTED))]
+    if not known and engine.state in STARTING:
+        return [*lines, line(Span("nothing has shown to be otherwise so far", Role.MUTED))]
     if not known:
         return [*lines, line(Span("✓ everything runs as it was asked", Role.GOOD))]
     lines.append(
         line(Span(f"{'setting':<28}{'asked':>12}  {'in force':>12}  evidence", Role.LABEL))
     )
-    return [*lines, *(fit(_difference(entry), width) for entry in known)]
+    return [*lines, *(part for entry in known for part in _difference(entry, width))]
 
 
-def _difference(entry: Difference) -> Line:
+def _difference(entry: Difference, width: int) -> list[Line]:
+    """One setting; its evidence beside it, or below where there is no room."""
     effective = entry.effective
     force = DASH if isinstance(effective, Missing) else _value(effective)
     evidence = effective.reason if isinstance(effective, Missing) else entry.evidence
-    return line(
+    values = line(
         f"{clean(entry.setting):<28}{clean(_value(entry.asked)):>12}  ",
         Span(f"{clean(force):>12}", Role.WARN),
-        Span(f"  {clean(evidence)}", Role.MUTED),
     )
+    told = line(Span(clean(evidence), Role.MUTED))
+    if width_of(values) + 2 + width_of(told) <= width:
+        return [line(values, "  ", told)]
+    below = wrap(evidence, width - 4, Role.MUTED)
+    return [fit(values, width), *(line("    ", part) for part in below)]
 
 
 def _value(value: str | int | float | bool | None) -> str:

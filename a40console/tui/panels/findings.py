@@ -1,14 +1,18 @@
-"""The first thing that is wrong, with its evidence and the key that mends it."""
+"""What is wrong: the first of it in one line, or all of it with evidence and remedy."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from textual.geometry import Size
 
 from a40console.model.command import BY_ID
 from a40console.model.event import Finding
 from a40console.model.snapshot import Snapshot
-from a40console.tui.ink import Line, Role, Span, clean, line, spread
+from a40console.tui import format as fmt
+from a40console.tui.ink import Line, Role, Span, clean, line, rule, spread, wrap
 from a40console.tui.keymap import action, short
+from a40console.tui.panels import why
 from a40console.tui.reading import Reading
 
 _RANK = {"error": 0, "warn": 1, "info": 2}
@@ -33,6 +37,22 @@ def first_finding(reading: Reading, size: Size) -> list[Line]:
     left = line(" ", Span(f"{glyph} {first.code}  ", role), text, Span(evidence, Role.MUTED))
     right = line(Span(more + "  " if more else "", Role.WARN), *_keys(reading, first))
     return [spread(left, right, size.width - 1)]
+
+
+def all_findings(found: Sequence[Finding], width: int, hint: why.KeyHint) -> list[Line]:
+    """What was found wrong, each with its evidence and what mends it."""
+    lines = [rule(line(Span("Findings", Role.LABEL)), width)]
+    for finding in found:
+        glyph, role = GLYPHS[finding.severity]
+        head = f"{glyph} {clean(finding.code)}"
+        lines += [
+            line("  ", part) for part in wrap(f"{head}: {finding.title}", width - 2, role, indent=2)
+        ]
+        lines += [line("    ", part) for part in wrap(finding.evidence, width - 4)]
+        lines += why.advice(finding.remedy, finding.command, width, hint)
+        if finding.since:
+            lines.append(line("    ", Span(f"since {fmt.clock(finding.since)}", Role.MUTED)))
+    return lines if found else [*lines, line(Span("  ✓ nothing wrong found", Role.MUTED))]
 
 
 def _keys(reading: Reading, finding: Finding) -> list[Span]:

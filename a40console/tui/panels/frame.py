@@ -2,84 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from textual.geometry import Size
 
 from a40console.model.command import COMMANDS, Command
 from a40console.model.engine import EngineState
 from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
-from a40console.tui.ink import Line, Role, Span, flow, line, rule, width_of
+from a40console.tui.ink import Line, Role, Span, fit, flow, line, rule, width_of
 from a40console.tui.keymap import action, short
 from a40console.tui.reading import Reading
+from a40console.tui.time_axis import clock_span
 
-_VIEWS = tuple(command for command in COMMANDS if command.id.startswith("view."))
+_VIEWS = tuple(
+    command for command in COMMANDS if command.id.startswith("view.") and command.id != "view.pause"
+)
 _ALWAYS = ("help.show", "console.quit")
+_MOVES = ("time.", "slot.", "view.pause")
+"""What moves the picture: hinted where it is drawn, and after what acts on the engine."""
+
 _HINTED = tuple(
     command
     for command in COMMANDS
-    if command.key and command not in _VIEWS and command.id not in _ALWAYS
-)
+    if command.key
+    and command not in _VIEWS
+    and command.id not in _ALWAYS
+    and not command.id.startswith(_MOVES)
+) + tuple(command for command in COMMANDS if command.id in {"view.pause", "slot.show"})
 _LEAVING = tuple(command for command in COMMANDS if command.id in _ALWAYS)
+_OVERVIEW = "view.overview"
+_ROOMY = 100
+_GAP = " ─ "
 
 
-def tabs(current: str) -> Callable[[Reading, Size], list[Line]]:
-    """A drawer of the tab line with one view marked by a heavy rule and bold text."""
-
-    def draw(reading: Reading, size: Size) -> list[Line]:
-        parts: list[Span | str] = []
-        for command in _VIEWS:
-            here = command.id == current
-            edge = Span("━" if here else "─", Role.TITLE if here else Role.RULE)
-            name = Span(
-                f" {reading.keymap.hint(command.id)} {command.title} ".replace("  ", " "),
-                Role.TITLE if here else Role.MUTED,
-                action(command),
-            )
-            parts += [edge, name, edge]
-        head = line(*parts)
-        return [line(head, Span("─" * max(0, size.width - width_of(head)), Role.RULE))]
-
-    return draw
+def tabs(view: str, reading: Reading, width: int, *, screen_width: int) -> Line:
+    """The tab line with one view marked by a heavy rule and bold text."""
+    head = _tabs(view, reading, wide=screen_width >= _ROOMY)
+    return fit(line(head, Span("─" * max(0, width - width_of(head)), Role.RULE)), width)
 
 
-def clock(reading: Reading, size: Size) -> list[Line]:
-    """How fresh the figures are, and how many events came since the operator looked."""
+def clock(view: str, reading: Reading, *, screen_width: int, follows_time: bool) -> Line:
+    """What stands behind the tabs of a view: how fresh the figures are, and the news.
+
+    Where the screen follows time, also which part of the past it shows. A line of its own, since
+    it changes each second and the tabs do not.
+    """
+    head = _tabs(view, reading, wide=screen_width >= _ROOMY)
+    room = screen_width - width_of(head) - 3
+    now = _now(reading, room, follows_time=follows_time)
+    return line(now[0]._replace(text=" "), now, now[-1]._replace(text=" ")) if now else line("")
+
+
+def _tabs(current: str, reading: Reading, *, wide: bool) -> Line:
+    blank = " " if wide else ""
+    parts: list[Span] = []
+    for command in _VIEWS:
+        here = command.id == current
+        edge = Span("━" if here else "─", Role.TITLE if here else Role.RULE)
+        key = reading.keymap.hint(command.id)
+        name = f"{key} {command.title}" if key else command.title
+        role = Role.TITLE if here else Role.MUTED
+        parts += [edge, Span(f"{blank}{name}{blank}", role, action(command)), edge]
+    if not blank:
+        parts = [part for n, part in enumerate(parts) if n % 3 < 2 or _is_heavy(part)]
+    return line(*parts)
+
+
+def _is_heavy(edge: Span) -> bool:
+    return edge.role is Role.TITLE
+
+
+def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
+    """Which time is shown, how fresh it is, and the news: what matters most comes first."""
+    items = [
+        _paused(reading),
+        _past(reading, room) if follows_time else line(""),
+        *([] if reading.paused_s is not None else [_fresh(reading)]),
+        _news(reading, room),
+    ]
+    return flow(items, room, _GAP)
+
+
+def _paused(reading: Reading) -> Line:
+    if reading.paused_s is None:
+        return line("")
+    key = reading.keymap.hint("view.pause")
+    click = "app.command('view.pause')"
+    parts = [Span(f"■ PAUSED {fmt.age(reading.paused_s)}", Role.WARN, click)]
+    if reading.meanwhile:
+        parts.append(Span(f", {reading.meanwhile}", Role.BAD))
+    if key:
+        parts.append(Span(f" [{key}]", Role.KEY, click))
+    return line(*parts)
+
+
+def _past(reading: Reading, room: int) -> Line:
+    if reading.view.live:
+        return line("")
+    key = reading.keymap.hint("time.now")
+    click = "app.command('time.now')"
+    when = clock_span(*reading.view.window(reading.past.now_s), reading.past.now_s)
+    roomy = reading.paused_s is None and room >= len(when) + 45
+    more = ", live goes on" if roomy else ""
+    return line(
+        Span(f"◀ PAST {when}", Role.WARN),
+        Span(more, Role.MUTED),
+        Span(f" [{key}] now" if key else "", Role.KEY, click),
+    )
+
+
+def _fresh(reading: Reading) -> Line:
     if reading.snapshot.seq == 0:
         age = Span("no figures yet", Role.MUTED)
     elif reading.stale:
         age = Span(f"{fmt.age(reading.age_s)} old", Role.BAD)
     else:
         age = Span(f"live {fmt.clock(reading.snapshot.at)}")
+    return line(age, Span(f", {reading.about}" if reading.about else "", age.role))
+
+
+def _news(reading: Reading, room: int) -> Line:
+    if not reading.unread:
+        return line("")
     key = reading.keymap.hint("events.read")
-    news = (
-        Span(
-            f"{fmt.plural(reading.unread, 'new event')} [{key}]",
-            Role.KEY,
-            "app.command('events.read')",
-        )
-        if reading.unread
-        else Span("")
+    count = (
+        fmt.plural(reading.unread, "new event")
+        if room >= len("live 00:00:00 ─ 9,999 new events [u]")
+        else f"{fmt.count(reading.unread)} new"
     )
-    parts = [age] if not news.text else [age, Span(" ─ ", Role.RULE), news]
-    body = line(Span(" ", Role.RULE), *parts, Span(" ─", Role.RULE))
-    return [line(Span("─" * max(0, size.width - width_of(body)), Role.RULE), body)]
+    tail = f" [{key}]" if key else ""
+    return line(Span(count + tail, Role.KEY, "app.command('events.read')"))
 
 
-def hints(reading: Reading, size: Size) -> list[Line]:
+def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
     """The keys that do something now, and always how to get help and how to leave."""
     gap = "  " if size.width >= 100 else " "
     last = flow([_hint(reading, command) for command in _LEAVING], size.width, gap)
-    usable = [_hint(reading, command) for command in _HINTED if _is_useful(command, reading)]
+    here = [command for command in _HINTED if view == _OVERVIEW or not _is_charted(command)]
+    usable = [_hint(reading, command) for command in here if _is_useful(command, reading)]
     room = size.width - width_of(last) - 1 - len(gap)
     first = flow([item for item in usable if item], room, gap)
     return [line(" ", first, gap if first else "", last)]
 
 
+def _is_charted(command: Command) -> bool:
+    """Whether a command works on what the overview alone shows: its charts, its table."""
+    return command.id.startswith(("time.", "slot."))
+
+
 def _is_useful(command: Command, reading: Reading) -> bool:
     """Whether a hint earns its place: it can run, and there is something for it to do."""
     if command.id == "engine.clean" and reading.snapshot.engine.state is not EngineState.ORPHANED:
+        return False
+    if command.id == "events.read" and not reading.unread:
         return False
     return why_not(command, reading) is None
 

@@ -8,7 +8,7 @@ from a40console.tui.format import DASH
 from a40console.tui.ink import Line, Role, Span, clean, faded, fit, line
 from a40console.tui.reading import Reading
 
-LABEL = 14
+LABEL = 13
 """Cells of the names that the overview's instruments stand behind."""
 
 

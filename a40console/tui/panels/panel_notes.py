@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from a40console.model.blank import NO_SOURCE
 from a40console.model.figures import Figure, Missing, number
+from a40console.model.snapshot import FirstToken
 from a40console.tui import format as fmt
+from a40console.tui.instant import first_token, held
+from a40console.tui.panels.gpus import valid_share
 from a40console.tui.panels.slot_notes import reasons
 from a40console.tui.reading import Reading
 
@@ -42,13 +45,13 @@ def latency_notes(reading: Reading) -> str:
     """Of the latencies and the request counts."""
     snapshot = reading.snapshot
     latency, requests = snapshot.latency, snapshot.requests
-    first, steps = latency.ttft_s, latency.pass_s
+    first, steps = first_token(reading), latency.pass_s
     return _joined(
         "Latency: " + _origin(requests.source, latency.window_s, requests.age_s),
         reasons(
             (
                 ("first token", first),
-                ("p50", first if isinstance(first, Missing) else first.p50),
+                ("p50", first.p50 if isinstance(first, FirstToken) else first),
                 ("pass", steps),
                 ("p95", steps if isinstance(steps, Missing) else steps.p95),
                 ("running", requests.running),
@@ -100,8 +103,7 @@ def cache_notes(reading: Reading) -> str:
 
 def machine_notes(reading: Reading) -> str:
     """Of the container and its GPUs."""
-    snapshot = reading.snapshot
-    host, gpus = snapshot.host, snapshot.gpus
+    host, gpus = reading.snapshot.host, reading.snapshot.gpus
     named: list[tuple[str, object]] = [
         ("quota", host.cpu_quota_vcpu),
         ("vCPU", host.cpu_used_vcpu),
@@ -113,12 +115,44 @@ def machine_notes(reading: Reading) -> str:
         ("disk", host.disk_free_bytes),
         ("GPU", gpus),
     ]
-    for gpu in () if isinstance(gpus, Missing) else gpus:
-        named += [
-            (f"GPU {gpu.index} use", gpu.utilization_ratio),
-            (f"GPU {gpu.index} power", gpu.power_w),
-            (f"GPU {gpu.index} throttle", gpu.throttle_reasons),
-            (f"GPU {gpu.index} reads", gpu.read_bytes_per_s),
-        ]
     origin = _origin(host.source, None, host.age_s)
     return _joined(f"Machine: {origin}, quota from {host.quota_origin}", reasons(named))
+
+
+def gpu_notes(reading: Reading) -> str:
+    """Of the GPUs: where the figures come from, and why one is a dash."""
+    gpus = reading.snapshot.gpus
+    if isinstance(gpus, Missing):
+        return f"GPUs: {gpus.reason}"
+    named: list[tuple[str, object]] = []
+    for gpu in gpus:
+        card = f"GPU {gpu.index} " if len(gpus) > 1 else ""
+        named += [
+            (f"{card}memory", gpu.memory_used_bytes),
+            (f"{card}use", valid_share(gpu.utilization_ratio)),
+            (f"{card}power", gpu.power_w),
+            (f"{card}limit", gpu.power_limit_w),
+            (f"{card}heat", gpu.temperature_c),
+            (f"{card}clock", gpu.sm_clock_mhz),
+            (f"{card}throttle", gpu.throttle_reasons),
+            (f"{card}reads", gpu.read_bytes_per_s),
+        ]
+    origin = _origin(gpus[0].source, None, gpus[0].age_s) if gpus else "none"
+    return _joined(f"GPUs: {origin}", reasons(named))
+
+
+def queue_notes(reading: Reading) -> str:
+    """Of what waits."""
+    requests, waited = reading.snapshot.requests, reading.snapshot.latency.queue_s
+    return _joined(
+        "Queue: " + _origin(requests.source, None, requests.age_s),
+        reasons((("held", held(reading)), ("in the engine", requests.waiting), ("waited", waited))),
+    )
+
+
+def trend_notes(reading: Reading) -> str:
+    """Of the sparks below the chart."""
+    timeline = reading.past.timeline
+    step_s = timeline.step_s(reading.view, reading.past.now_s)
+    told = "Over time: the history of the service, and what this console saw"
+    return _joined(told, f"a reading every {fmt.window(step_s)}", timeline.trouble)

@@ -11,7 +11,8 @@ CURSOR = 2
 """Cells before the first column."""
 
 _NORMAL = 119
-_WIDE = 160
+_WIDE = 164
+_WIDEST = 196
 _LONGEST_SPARK = 40
 
 
@@ -69,9 +70,9 @@ def _narrow(width: int) -> tuple[Column, ...]:
 
 def _normal(width: int) -> tuple[Column, ...]:
     room = max(0, width - _NORMAL)
-    columns = [
-        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
-        Column("client", "client", 11 + min(room // 8, 8), "left"),
+    return (
+        Column("session", "session", 13 + min(room // 3, 12), "left", gap=""),
+        Column("client", "client", 11 + min(room // 6, 8), "left"),
         Column("phase", "phase", 8, "left"),
         Column("context", "context", 7),
         Column("reused", "reused", 6),
@@ -82,16 +83,39 @@ def _normal(width: int) -> tuple[Column, ...]:
         Column("spark", "last 60 s", 12, "left"),
         Column("ttft", "TTFT s", 6),
         Column("age", "age", 4),
+    )
+
+
+def _wide(width: int) -> tuple[Column, ...]:
+    room = max(0, width - _WIDE)
+    columns = [
+        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
+        Column("client", "client", 11 + min(room // 5, 8), "left"),
+        Column("phase", "phase", 8, "left"),
+        Column("queue", "queue s", 7),
+        Column("context", "context", 8),
+        Column("reused", "reused", 6),
+        Column("reread", "re-read", 7),
+        Column("generated", "gen", 6),
+        Column("limit", "of max", 7),
+        Column("speed", "tok/s", 6),
+        Column("pair", "pass/s × tok/pass", 17, gap=" = "),
+        Column("spark", "last 60 s", 12, "left"),
+        Column("ttft", "TTFT s", 6),
+        Column("age", "age", 5),
+        Column("method", "counted by", 11, "left", gap="  "),
+        Column("finish", "ended", 10, "left"),
     ]
-    if width >= _WIDE:
-        columns.insert(7, Column("limit", "of max", 7))
-        columns.append(Column("method", "counted by", 11, "left", gap="  "))
+    if width >= _WIDEST:
+        columns.insert(2, Column("model", "model", 15, "left"))
     return tuple(columns)
 
 
 def layout(width: int) -> Layout:
     """The columns that fit the width."""
     columns = _narrow(width) if width < _NORMAL else _normal(width)
+    if width >= _WIDE:
+        columns = _wide(width)
     spare = width - 1 - Layout(columns, short=False).width
     grown = tuple(
         replace(column, width=min(_LONGEST_SPARK, column.width + max(0, spare)))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from rich.cells import cell_len, set_cell_size
-
-from a40console.model.figures import Figure, Missing, number, ratio, total
+from a40console.model.figures import Figure, Missing, number, total
 from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
-from a40console.tui.panels.slot_columns import CURSOR, Column, Layout
-from a40console.tui.past import SPARK_SPAN_S, Past, session_key
-from a40console.tui.raster import ROW_BARS, buckets, gauge, spark
+from a40console.tui.panels.slot_cells import cell, finished
+from a40console.tui.panels.slot_cells import values as values_of
+from a40console.tui.panels.slot_columns import CURSOR, Layout
+from a40console.tui.past import Past, session_key
+from a40console.tui.raster import ROW_BARS, gauge, spark
 from a40console.tui.reading import Reading
 
 Row = Slot | Session | RecentRequest
@@ -35,7 +34,12 @@ def is_live(row: Row) -> bool:
 
 
 def rows(reading: Reading) -> list[Row]:
-    """Live requests and waiting clients in the order they first appeared, then what finished."""
+    """Live requests and waiting clients in the order they first appeared, then what finished.
+
+    Of the past only what finished is known one by one.
+    """
+    if not reading.view.live:
+        return list(reading.past.ended_within(reading.view))
     snapshot = reading.snapshot
     slots = () if isinstance(snapshot.slots, Missing) else snapshot.slots
     busy = {slot.session for slot in slots if not isinstance(slot.session, Missing)}
@@ -77,7 +81,7 @@ def key_of(row: Row) -> str:
 
 def header(form: Layout, title: Role = Role.LABEL) -> Line:
     """The column titles."""
-    cells = [_cell(column.title, column) for column in form.columns]
+    cells = [cell(column.title, column) for column in form.columns]
     gaps = [" " * len(column.gap) for column in form.columns]
     if not form.short:
         gaps = [
@@ -90,14 +94,6 @@ def header(form: Layout, title: Role = Role.LABEL) -> Line:
     )
 
 
-def _cell(text: str, column: Column) -> str:
-    excess = cell_len(text) - column.width
-    if excess > 0:
-        text = set_cell_size(text, column.width - 1) + "…"
-    blanks = " " * max(0, -excess)
-    return text + blanks if column.side == "left" else blanks + text
-
-
 def draw(row: Row, form: Layout, reading: Reading) -> Line:
     """One row without its cursor."""
     match row:
@@ -106,24 +102,25 @@ def draw(row: Row, form: Layout, reading: Reading) -> Line:
         case Session():
             return _client_turn(row, form)
         case RecentRequest():
-            return _finished(row, form)
+            return finished(row, form, reading.past.tracks.get(row.request_id))
 
 
 def _slot(slot: Slot, form: Layout, past: Past) -> Line:
-    values = _slot_values(slot, form.short)
+    values = values_of(slot, form.short, past.tracks.get(slot.request_id))
     roles = {"phase": _PHASE_ROLES[slot.phase], "speed": Role.STRONG, "spark": Role.SPARK}
     progress = number(slot.prefill_ratio) if slot.phase == "prefill" else None
     parts: list[Span] = []
     for column in form.columns:
         if progress is not None and column.name == "speed":
-            parts.append(Span(_progress(slot.prefill_ratio, form)))
+            parts.append(Span(_progress(slot.prefill_ratio, form), Role.SECOND))
         if progress is not None and column.name in {"speed", "pair", "spark"}:
             continue
         if column.name == "spark":
             values["spark"] = _spark(slot, column.width, past)
         gap = column.gap if values["speed"] != DASH else " " * len(column.gap)
         parts.append(Span(gap, Role.MUTED))
-        parts.append(Span(_cell(values[column.name], column), roles.get(column.name, Role.TEXT)))
+        text = cell(values.get(column.name, ""), column)
+        parts.append(Span(text, roles.get(column.name, Role.TEXT)))
     return line(*parts)
 
 
@@ -142,42 +139,7 @@ def _spark(slot: Slot, width: int, past: Past) -> str:
     track = past.tracks.get(slot.request_id)
     if track is None:
         return ""
-    points = buckets(track.points, now_s=past.now_s, span_s=SPARK_SPAN_S, number=width)
-    return spark(points, past.highest_slot_speed, bars=ROW_BARS)
-
-
-def _slot_values(slot: Slot, short: bool) -> dict[str, str]:
-    counted: Callable[[float], str] = fmt.short_count if short else fmt.count
-    return {
-        "session": _who(slot),
-        "client": clean(known(slot.client)),
-        "phase": slot.phase,
-        "context": shown(slot.prompt_tokens, counted),
-        "reused": shown(ratio(slot.cached_tokens, slot.prompt_tokens), fmt.percent),
-        "reread": shown(slot.reread_tokens, counted),
-        "generated": shown(slot.generated_tokens, fmt.count),
-        "limit": shown(slot.max_tokens, fmt.count),
-        "speed": shown(slot.tokens_per_s, fmt.rate),
-        "pair": _pair(slot, short),
-        "ttft": shown(slot.ttft_s, fmt.rate),
-        "age": shown(slot.age_s, fmt.age),
-        "method": slot.method,
-    }
-
-
-def _who(slot: Slot) -> str:
-    if isinstance(slot.session, Missing):
-        return "direct" if slot.direct else clean(slot.request_id)
-    return clean(f"{slot.session} {known(slot.agent, '')}").rstrip()
-
-
-def _pair(slot: Slot, short: bool) -> str:
-    passes, tokens = shown(slot.passes_per_s, fmt.tenths), shown(slot.tokens_per_pass, fmt.rate)
-    if passes == DASH and tokens == DASH:
-        return f"{DASH:>6}" + " " * (5 if short else 11)
-    if short:
-        return f"{passes}×{tokens}"
-    return f"{passes:>6} × {tokens:<8}"
+    return spark(track.spark(past.now_s, width), past.highest_slot_speed, bars=ROW_BARS)
 
 
 def _client_turn(session: Session, form: Layout) -> Line:
@@ -193,29 +155,10 @@ def _client_turn(session: Session, form: Layout) -> Line:
     head: list[Span] = []
     for column in form.columns[: names.index("phase")]:
         value = session.session if column.name == "session" else known(session.client)
-        head.append(Span(column.gap + _cell(clean(value), column)))
+        head.append(Span(column.gap + cell(clean(value), column)))
     start = line(*head)
     body = line(start, Span(" " + clean(text) + hit, Role.MUTED))
     return fit(body, form.width)
-
-
-def _finished(request: RecentRequest, form: Layout) -> Line:
-    at = fmt.clock(request.ended_at)
-    values = {
-        "session": clean(known(request.session, request.request_id)),
-        "client": "finished",
-        "phase": clean(known(request.finish_reason)),
-        "generated": shown(request.generated_tokens, fmt.count),
-        "speed": shown(request.tokens_per_s, fmt.rate),
-        "pair": f"at {at}" if form.short else "",
-        "spark": "" if form.short else f"at {at}",
-        "ttft": shown(request.ttft_s, fmt.rate),
-    }
-    parts = [
-        Span(" " * len(column.gap) + _cell(values.get(column.name, ""), column), Role.MUTED)
-        for column in form.columns
-    ]
-    return line(*parts)
 
 
 def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
@@ -223,6 +166,8 @@ def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
 
     The sum stands under the column that it adds up. Rows that have no room are counted here.
     """
+    if not reading.view.live:
+        return _then(reading, form)
     requests = reading.snapshot.requests
     held = f"gate {requests.held}" if form.short else f"held at gate {requests.held}"
     queued = shown(requests.waiting, fmt.count)
@@ -234,6 +179,24 @@ def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
         line(Span("  "), Span(more, Role.LABEL), Span(f"{held}   {queue}", Role.MUTED)), room
     )
     return line(left, added, verdict)
+
+
+def _then(reading: Reading, form: Layout) -> Line:
+    """What the history kept of the instant that is looked at."""
+    snapshot = reading.snapshot
+    requests, speed = snapshot.requests, snapshot.throughput
+    return fit(
+        line(
+            Span("  "),
+            Span(f"at {fmt.clock(snapshot.at)}   ", Role.LABEL),
+            Span("SIMULATED   " if snapshot.simulated else "", Role.WARN),
+            f"{shown(requests.running, fmt.plain)} running   ",
+            f"{shown(requests.waiting, fmt.count)} queued   ",
+            Span(shown(speed.generation_tokens_per_s, fmt.rate), Role.STRONG),
+            " tok/s",
+        ),
+        form.width,
+    )
 
 
 def _check(snapshot: Snapshot) -> tuple[Line, Line]:

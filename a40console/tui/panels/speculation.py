@@ -10,8 +10,10 @@ from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, flow, line, width_of
 from a40console.tui.panels.labels import LABEL, aged, gap, labelled
-from a40console.tui.raster import spark
+from a40console.tui.raster import area_chart, spark
 from a40console.tui.reading import Reading
+
+_CURVE_ROWS = 2
 
 
 def speculation(reading: Reading, size: Size) -> list[Line]:
@@ -19,12 +21,39 @@ def speculation(reading: Reading, size: Size) -> list[Line]:
     info = reading.snapshot.speculation
     width = size.width
     if isinstance(info.mode, Missing):
-        return [labelled("Speculation", gap(info.mode), width)]
+        if isinstance(info.tokens_per_pass, Missing):
+            return [labelled("Speculation", gap(info.mode), width)]
+        per_pass = line(f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass")
+        taken = line(f"{shown(info.acceptance_ratio, fmt.percent)} of the drafts accepted")
+        return [labelled("Speculation", flow([per_pass, taken], width - LABEL), width)]
     lines = [labelled("Speculation", mode(info), width)]
     if info.mode != "off":
-        lines.append(labelled("", _curve(info, width - LABEL), width))
+        lines += _accepted(info, size)
         lines.append(labelled("", without(info), width))
     return aged(reading, info.age_s, lines)
+
+
+def _accepted(info: SpeculationInfo, size: Size) -> list[Line]:
+    """Tokens a pass and the acceptance curve, the curve in rows of its own where there is room."""
+    room = size.width - LABEL
+    rows = size.height - 3
+    curve = info.accepted_ratio_per_position
+    if rows < _CURVE_ROWS or isinstance(curve, Missing):
+        return [labelled("", _curve(info, room), size.width)]
+    per_pass = line(f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass")
+    ratios = [value for ratio in curve[:room] for value in [number(ratio)] * (room // len(curve))]
+    drawn = area_chart(ratios, height=rows, top=1.0)
+    return [
+        labelled("", flow([per_pass, tail_verdict(info)], room), size.width),
+        *(
+            labelled(
+                f"{'accepted' if row == 0 else '':>8}",
+                line(*(Span(text, Role.SERIES if top else Role.RULE) for text, top in runs)),
+                size.width,
+            )
+            for row, runs in enumerate(drawn)
+        ),
+    ]
 
 
 def mode(info: SpeculationInfo) -> Line:

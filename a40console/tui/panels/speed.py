@@ -1,145 +1,195 @@
-"""Speed over the last quarter of an hour, with what happened on its time axis."""
+"""Speed over the span that is looked at, with what happened on its time axis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from textual.geometry import Size
 
 from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.format import shown
-from a40console.tui.ink import Line, Role, Span, clean, flow, line
-from a40console.tui.panels.frame import heading
-from a40console.tui.past import SPEED_SPAN_S, Mark, Past
-from a40console.tui.raster import buckets, line_chart, scale, spark
+from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, rule, width_of
+from a40console.tui.past import Mark
+from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
 from a40console.tui.reading import Reading
+from a40console.tui.time_axis import cell_of, clock_span, labels, ticks
 
-_AXIS = 7
-"""Cells of the tick labels and the axis."""
+AXIS = 9
+"""Cells before the charts: tick labels, names, and the axis."""
+
+TAIL = 8
+"""Cells behind the charts, for one figure."""
+
+_EVENTS = 6
+_GENERATION = "generation_tokens_per_s"
+_PEAK = "generation_peak_tokens_per_s"
+_TIME_KEYS = (
+    ("time.shorter", ""),
+    ("time.longer", "span"),
+    ("time.back", ""),
+    ("time.forward", ""),
+)
+
+
+def cells_of(width: int) -> int:
+    """Cells of time in a chart of that width."""
+    return max(0, width - AXIS - TAIL)
 
 
 def speed_chart(reading: Reading, size: Size) -> list[Line]:
-    """The line of generation tokens per second, and the axis with its events."""
+    """Generation tokens per second, the axis with its events, and the clock times."""
     width, height = size
-    rows = height - 1
-    if width <= _AXIS + 4 or rows < 2:
+    cells, rows = cells_of(width), height - 2
+    if cells < 4 or rows < 2:
         return []
-    past = reading.past
-    values = _generation(past, 2 * (width - _AXIS))
+    values = reading.past.series(_GENERATION, reading.view, cells)
     known = [value for value in values if value is not None]
-    top, step = scale(max(known, default=0.0))
     if not known:
-        reason = "no speed was measured in the last 15 min"
         blank = [line("")] * (rows // 2)
-        return [*blank, line(" " * _AXIS, Span(f"{fmt.DASH} {reason}", Role.MUTED))]
-    labels = _tick_rows(top, step, rows)
-    plot = line_chart(values, height=rows, top=top)
-    body = [
-        line(Span(labels.get(y, " " * (_AXIS - 1) + "│"), Role.RULE), Span(dots, Role.SERIES))
-        for y, dots in enumerate(plot)
+        reason = line(" " * AXIS, Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
+        body = [*blank, reason, *[line("")] * (rows - 1 - len(blank))]
+    else:
+        point = reading.past.point_at(reading.view)
+        body = _plot(values, rows, number(point.generation_tokens_per_s) if point else None)
+    if not reading.past.now_s:
+        return body
+    axis = line(Span(f"{'0 ┼':>{AXIS}}", Role.RULE), _axis(reading, cells))
+    window = reading.view.window(reading.past.now_s)
+    times = labels(ticks(*window, cells), cells)
+    return [*body, axis, line(" " * AXIS, Span(times, Role.MUTED))]
+
+
+def _plot(values: Sequence[float | None], rows: int, last: float | None) -> list[Line]:
+    """The area, its ticks, and the last value beside its end."""
+    known = [value for value in values if value is not None]
+    top, step = scale(max(known))
+    names = _tick_rows(top, step, rows)
+    at = None if last is None else max(0, min(rows - 1, int((1 - last / top) * rows)))
+    return [
+        line(
+            Span(names.get(y, " " * (AXIS - 1) + "│"), Role.RULE),
+            *(Span(text, Role.SERIES if crest else Role.RULE) for text, crest in runs),
+            Span(f"◂{fmt.rate(last or 0.0)}"[:TAIL] if y == at else "", Role.STRONG),
+        )
+        for y, runs in enumerate(area_chart(values, height=rows, top=top))
     ]
-    axis = line(Span(f"{'0 ┼':>{_AXIS}}", Role.RULE), _axis(past, width - _AXIS))
-    return [*body, axis]
+
+
+def why_nothing(reading: Reading) -> str:
+    """Why the span that is looked at is empty."""
+    timeline, past = reading.past.timeline, reading.past
+    if reading.stale or timeline.trouble:
+        return timeline.trouble or "no service answers"
+    _, end_s = reading.view.window(past.now_s)
+    oldest_s = number(timeline.oldest_s)
+    if oldest_s is not None and end_s < oldest_s:
+        return "nothing so old is kept"
+    if past.speed and timeline.needed(reading.view, past.now_s, past.known_from_s):
+        return "being fetched"
+    return f"no speed was measured in {span_name(reading)}"
+
+
+def span_name(reading: Reading) -> str:
+    """The span as it is called: `15 min`, `24 h`."""
+    span_s = reading.view.span_s
+    return f"{span_s / 60:.0f} min" if span_s < 3600 else f"{span_s / 3600:.0f} h"
 
 
 def speed_heading(reading: Reading, size: Size) -> list[Line]:
-    """The rule above the chart: what it draws, over which span, and its peak."""
-    known = [
-        value
-        for point in reading.past.speed
-        if (value := number(point.generation_tokens_per_s)) is not None
-    ]
-    peak = f", peak {fmt.rate(max(known))}" if known else ""
-    return [heading("Speed", f"gen tok/s, 15 min{peak}", size.width)]
-
-
-def _generation(past: Past, dots: int) -> list[float | None]:
-    return buckets(
-        ((p.at_s, number(p.generation_tokens_per_s)) for p in past.speed),
-        now_s=past.now_s,
-        span_s=SPEED_SPAN_S,
-        number=dots,
+    """The rule above the chart: what it draws, over which span, its peak, and the keys of time."""
+    cells = cells_of(size.width)
+    series = (
+        reading.past.series(name, reading.view, cells, "highest") for name in (_PEAK, _GENERATION)
     )
+    known = [value for values in series for value in values if value is not None]
+    peak = f", peak {fmt.rate(max(known))}" if known else ""
+    when = span_name(reading)
+    if not reading.view.live:
+        now_s = reading.past.now_s
+        when = clock_span(*reading.view.window(now_s), now_s)
+    title = line(Span("Speed", Role.LABEL), Span(f"  tok/s, {when}{peak}", Role.MUTED))
+    keys = _keys(reading)
+    room = size.width - width_of(title) - 7
+    return [rule(title, size.width, keys if width_of(keys) <= room else line(""))]
+
+
+def _keys(reading: Reading) -> Line:
+    """The keys that move through time, each of them a button too."""
+    spans: list[Span] = []
+    for command_id, word in _TIME_KEYS:
+        key = reading.keymap.hint(command_id)
+        if key:
+            click = f"app.command('{command_id}')"
+            spans += [Span(key, Role.KEY, click), Span(f" {word} " if word else " ", Role.MUTED)]
+    return line(*spans[:-1], spans[-1]._replace(text=spans[-1].text.rstrip())) if spans else ()
 
 
 def _tick_rows(top: float, step: float, rows: int) -> dict[int, str]:
     """Tick labels by row, from the top down; zero is written on the axis."""
-    ticks: dict[int, str] = {}
+    names: dict[int, str] = {}
     value = top
     while value > step / 2:
         row = int((1 - value / top) * rows)
-        ticks.setdefault(row, f"{_tick(value) + ' ┤':>{_AXIS}}")
+        names.setdefault(row, f"{_tick(value) + ' ┤':>{AXIS}}")
         value -= step
-    return ticks
+    return names
 
 
 def _tick(value: float) -> str:
     return fmt.count(value) if value >= 10 or value == round(value) else f"{value:g}"
 
 
-def _axis(past: Past, width: int) -> Line:
-    """The time axis with a mark and, where there is room, a word for each event."""
-    cells: list[tuple[str, Role]] = [("─", Role.RULE)] * width
-    taken = width
-    for mark in reversed(_visible(past.marks, past.now_s)):
-        at = int((mark.at_s - (past.now_s - SPEED_SPAN_S)) / SPEED_SPAN_S * width)
-        at = min(at, width - 1)
-        if at >= taken:
-            continue
-        role = Role.WARN if mark.severity != "info" else Role.MUTED
-        text = f"▲{mark.label} "
-        if len(text) > taken - at:
-            text = "▲"
-            left = f"{mark.label}▲"
-            if taken == width and len(left) <= at:
-                text, at = left, at + 1 - len(left)
-        cells[at : at + len(text)] = [(letter, role) for letter in text]
-        taken = at - 1
-    return line(*(Span(letter, role) for letter, role in cells))
+def _axis(reading: Reading, cells: int) -> Line:
+    """The time axis: a tick over each clock time, a mark and a word where something happened."""
+    since_s, end_s = reading.view.window(reading.past.now_s)
+    drawn: list[tuple[str, Role]] = [("─", Role.RULE)] * cells
+    for tick in ticks(since_s, end_s, cells):
+        drawn[tick.cell] = ("┴", Role.RULE)
+    marks = reading.past.visible_marks(reading.view)
+    places = [(mark, cell_of(mark.at_s, since_s, end_s, cells)) for mark in marks]
+    for mark, at in places:
+        drawn[at] = (glyph_of(mark), _role(mark))
+    taken = {at for _, at in places}
+    for mark, at in sorted(places, key=lambda place: (_rank(place[0]), -place[0].at_s)):
+        word = clean(mark.label)
+        for start in (at + 1, at - len(word)):
+            room = range(start - (start < at), start + len(word) + (start > at))
+            if start >= 0 and start + len(word) <= cells and taken.isdisjoint(room):
+                drawn[start : start + len(word)] = [(letter, _role(mark)) for letter in word]
+                taken.update(room)
+                break
+    return line(*(Span(letter, role) for letter, role in drawn))
 
 
-def _visible(marks: Iterable[Mark], now_s: float) -> list[Mark]:
-    return [mark for mark in marks if now_s - SPEED_SPAN_S <= mark.at_s <= now_s + 1]
+def _rank(mark: Mark) -> int:
+    """Whose words come first where there is room for few: the operator's, then what went wrong."""
+    return 0 if mark.note else {"error": 1, "warn": 2}.get(mark.severity, 3)
 
 
-def prefill(reading: Reading, width: int) -> Line:
-    """Computed prompt tokens per second over the same span, as a spark."""
-    past = reading.past
-    cells = max(8, width - 19)
-    values = buckets(
-        ((p.at_s, number(p.prefill_tokens_per_s)) for p in past.speed),
-        now_s=past.now_s,
-        span_s=SPEED_SPAN_S,
-        number=cells,
-        of=max,
-    )
-    known = [value for value in values if value is not None]
-    if not known:
-        return line(Span(f"{fmt.DASH} nothing was measured in 15 min", Role.MUTED))
-    return line(
-        Span(spark(values), Role.SECOND),
-        Span(f" peak {fmt.rate(max(known))} tok/s", Role.MUTED),
-    )
+def glyph_of(mark: Mark) -> str:
+    """A note is told from what happened by itself."""
+    return "◆" if mark.note else "▲"
+
+
+def _role(mark: Mark) -> Role:
+    if mark.note:
+        return Role.KEY
+    return {"info": Role.MUTED, "warn": Role.WARN}.get(mark.severity, Role.BAD)
 
 
 def compact_speed(reading: Reading, width: int) -> Line:
     """The chart's stand-in on a small screen: a spark, its peak and the last event."""
-    past = reading.past
-    values = _generation(past, max(10, width - 38))
+    view, past = reading.view, reading.past
+    values = past.series(_GENERATION, view, max(10, width - 36))
     known = [value for value in values if value is not None]
     if not known:
-        return line(Span(f"{fmt.DASH} no speed was measured in 15 min", Role.MUTED))
-    marks = _visible(past.marks, past.now_s)
-    last = line(Span(f"▲ {marks[-1].label}", Role.MUTED)) if marks else line("")
-    return flow(
-        [
-            line(Span(spark(values), Role.SERIES)),
-            line(f"15 min, peak {fmt.rate(max(known))}"),
-            last,
-        ],
-        width,
-    )
+        return line(Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
+    marks = past.visible_marks(view)
+    last = line(Span(f"▲ {clean(marks[-1].label)}", Role.MUTED)) if marks else line("")
+    peak = f"{span_name(reading)}, peak {fmt.rate(max(known))}"
+    drawn = Span(spark(values, bars=ROW_BARS), Role.SERIES)
+    return flow([line(drawn), line(peak), last], width)
 
 
 def passes(reading: Reading) -> Line:
@@ -152,3 +202,26 @@ def passes(reading: Reading) -> Line:
         Span(" × ", Role.MUTED),
         f"{shown(throughput.sequences_per_pass, fmt.rate)} sequences",
     )
+
+
+def happened(reading: Reading, size: Size) -> list[Line]:
+    """The newest events of the span that is looked at, as many as there are rows."""
+    marks = reading.past.visible_marks(reading.view)
+    if size.height < 1:
+        return []
+    if not marks:
+        known = f"nothing in {span_name(reading)}" if reading.past.now_s else fmt.DASH
+        return [line(Span("Events       ", Role.LABEL), Span(known, Role.MUTED))]
+    lines = []
+    for index, mark in enumerate(reversed(marks[-size.height :])):
+        at = fmt.clock_of(mark.at_s)
+        head = Span("Events       " if index == 0 else " " * 13, Role.LABEL)
+        glyph = Span(f"{glyph_of(mark)} ", _role(mark))
+        told = line(head, Span(f"{at} ", Role.MUTED), glyph, clean(mark.text or mark.label))
+        lines.append(fit(told, size.width))
+    return lines
+
+
+def newest_events(reading: Reading, size: Size) -> list[Line]:
+    """The newest events of the span that is looked at, few enough to leave room below them."""
+    return happened(reading, Size(size.width, _EVENTS))

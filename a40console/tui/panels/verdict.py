@@ -67,10 +67,10 @@ def verdict(reading: Reading, size: Size) -> list[Line]:
 
 def _stale(reading: Reading, width: int) -> Line:
     trouble = reading.link.trouble
+    simulated = _simulated(reading.snapshot)
     if reading.link.state == "connecting" and trouble is None:
-        return line(
-            _head("◌", "CONNECTING", Role.MUTED, width), "waiting for the service's first word"
-        )
+        head = _head("◌", "CONNECTING", Role.MUTED, width)
+        return line(head, simulated, "waiting for the service's first word")
     if reading.link.state == "live":
         message = "the service has gone silent"
     elif trouble is not None and "another" in trouble.message:
@@ -78,7 +78,13 @@ def _stale(reading: Reading, width: int) -> Line:
     else:
         message = "no service answers (reconnecting)"
     seen = f"last seen {fmt.age(reading.age_s)} ago" if reading.snapshot.seq else "never seen"
-    return line(_head("✖", "NO SERVICE", Role.BAD, width), message, Span(f", {seen}", Role.MUTED))
+    head = line(_head("✖", "NO SERVICE", Role.BAD, width), simulated)
+    return line(head, message, Span(f", {seen}", Role.MUTED))
+
+
+def _simulated(snapshot: Snapshot) -> Line:
+    """In the first line of every screen, at every width: none of it is real."""
+    return line(Span("SIMULATED ", Role.WARN)) if snapshot.simulated else line("")
 
 
 def _head(glyph: str, word: str, role: Role, width: int) -> Line:
@@ -96,7 +102,7 @@ def _serving(reading: Reading, width: int) -> Line:
     glyph, word, role = _STATES[engine.state]
     if snapshot.seq == 0:
         glyph, word, role = "○", "UNKNOWN", Role.MUTED
-    head = _head(glyph, word, role, width)
+    head = line(_head(glyph, word, role, width), _simulated(snapshot))
     if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
         left = line(head, _speed(snapshot, width))
     elif engine.state in _TRANSITIONS:
@@ -174,20 +180,19 @@ def _press(reading: Reading, command_id: str) -> Line:
 def _identity(snapshot: Snapshot, width: int) -> Line:
     """Who serves: as much as fits, the version given up first, the profile last."""
     engine = snapshot.engine
-    simulated = line(Span("SIMULATED", Role.WARN)) if snapshot.simulated else line("")
     version = "" if isinstance(engine.version, Missing) else f"{_kind(engine)} {engine.version}"
     up = "" if isinstance(engine.uptime_s, Missing) else f"up {shown(engine.uptime_s, _uptime)}"
     profile = line(Span(clean(known(engine.profile, "")), Role.STRONG))
     spec = line(_speculation(snapshot.speculation))
     for items in (
-        [simulated, profile, line(version), spec, line(up)],
-        [simulated, profile, spec, line(up)],
-        [simulated, profile, line(up)],
+        [profile, line(version), spec, line(up)],
+        [profile, spec, line(up)],
+        [profile, line(up)],
     ):
         whole = flow(items, 1000)
         if width_of(whole) <= width:
             return whole
-    return flow([simulated, profile], width)
+    return fit(profile, max(0, width))
 
 
 def _uptime(seconds: float) -> str:
@@ -250,11 +255,23 @@ def _cost(snapshot: Snapshot, width: int) -> Line:
     hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
     items = [
         line(f"{shown(cost.usd_per_million.now, fmt.dollars):>6}/1M now"),
+        *_longer(cost),
         line(hourly + (" with disk" if cost.includes_disk else "")),
         _so_far(cost),
         line(Span(f"counting {cost.counted} tokens", Role.MUTED)),
     ]
     return line(head, flow(items, width - width_of(head) - 1, "   " if width >= _NARROW else "  "))
+
+
+def _longer(cost: Cost) -> list[Line]:
+    """The price of a million tokens over the longer spans that are known."""
+    million = cost.usd_per_million
+    spans = (("session", million.session), ("since rent", million.since_rent))
+    return [
+        line(f"{shown(figure, fmt.dollars)}/1M {name}")
+        for name, figure in spans
+        if not isinstance(figure, Missing)
+    ]
 
 
 def _so_far(cost: Cost) -> Line:

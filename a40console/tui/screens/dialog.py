@@ -57,7 +57,7 @@ class Dialog(ModalScreen[Result]):
 
     CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (("escape", "close"),)
+    KEYS: tuple[tuple[str, str], ...] = (("escape", "close"),)
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -76,6 +76,8 @@ class Dialog(ModalScreen[Result]):
 
     def on_resize(self) -> None:
         """Give the text the rows it needs, or those that there are; then it scrolls."""
+        if not self.query("#text"):
+            return  # closing: what was inside is gone already
         width = min(_WIDTH, self.size.width - 4) - _FRAME_COLUMNS
         frame = _FRAME_ROWS + _BUTTON_ROWS * len(self.query("#buttons"))
         self.query_one("#dialog").styles.width = width + _FRAME_COLUMNS

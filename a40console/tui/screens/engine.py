@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.events import ScreenResume, ScreenSuspend
+from textual.geometry import Size
 from textual.widgets import Button
 
+from a40console.errors import ConsoleError
 from a40console.model.command import BY_ID
+from a40console.model.control import EngineStart
 from a40console.model.engine import EngineState
 from a40console.tui.availability import why_not
+from a40console.tui.ink import Line
 from a40console.tui.keymap import short
 from a40console.tui.panels.engine import engine_facts
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.reading import Reading
 from a40console.tui.screens.monitor import MonitorScreen
 from a40console.tui.widgets.lines import Panel
+
+_STARTS = 20
+_ASK_EVERY_S = 5.0
 
 BUTTONS = (
     "engine.start",
@@ -44,6 +54,12 @@ class EngineScreen(MonitorScreen):
         Binding("right", "app.focus_next", "Next button", show=False),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: Sequence[EngineStart] = ()
+        self._trouble = ""
+        self._facts_panel = Panel(self._facts, dom_id="facts")
+
     def compose_body(self) -> ComposeResult:
         """The buttons, the facts, the first finding."""
         with Horizontal(id="buttons"):
@@ -55,8 +71,32 @@ class EngineScreen(MonitorScreen):
                     compact=True,
                 )
         with VerticalScroll(id="scroll"):
-            yield Panel(engine_facts, dom_id="facts")
+            yield self._facts_panel
         yield Panel(first_finding, dom_id="finding")
+
+    @on(ScreenResume)
+    def _begin(self) -> None:
+        self._ask()
+
+    @on(ScreenSuspend)
+    def _pause(self) -> None:
+        self.workers.cancel_group(self, "starts")
+
+    @work(group="starts", exclusive=True)
+    async def _ask(self) -> None:
+        """Read the starts that are recorded, again and again: phases follow each other."""
+        while True:
+            try:
+                client = await self.app.feed.client()
+                self._starts = await client.starts(_STARTS)
+                self._trouble = ""
+            except ConsoleError as error:
+                self._trouble = error.message
+            self._facts_panel.show(self.app.drawn)
+            await asyncio.sleep(_ASK_EVERY_S)
+
+    def _facts(self, reading: Reading, size: Size) -> list[Line]:
+        return engine_facts(reading, size, self._starts, self._trouble)
 
     def _caption(self, command_id: str) -> str:
         key = self.app.keys.hint(command_id)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.css.scalar import Scalar
 from textual.events import DescendantBlur, DescendantFocus, ScreenResume
 from textual.geometry import Size
 from textual.screen import Screen
 
-from a40console.tui.ink import Line, Role, Span, line, wrap
+from a40console.tui.ink import Line, Role, Span, line, width_of, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
@@ -29,17 +30,20 @@ class MonitorScreen(Screen[None]):
     VIEW: ClassVar[str] = ""
     """The id of the command that leads here."""
 
+    FOLLOWS_TIME: ClassVar[bool] = False
+    """Whether its figures are those of the part of time that is looked at."""
+
     app: ConsoleApp
 
     def compose(self) -> ComposeResult:
         """The frame with the screen's own body inside."""
         yield Panel(verdict, dom_id="verdict", fades=False)
         with Horizontal(id="bar"):
-            yield Panel(frame.tabs(self.VIEW), dom_id="tabs", fades=False)
-            yield Panel(frame.clock, dom_id="clock", fades=False)
+            yield Panel(self._tabs, dom_id="tabs", fades=False)
+            yield Panel(self._clock, dom_id="clock", fades=False)
         yield from self.compose_body()
         yield Panel(self._status, dom_id="status", fades=False)
-        yield Panel(frame.hints, dom_id="hints", fades=False)
+        yield Panel(self._hints, dom_id="hints", fades=False)
 
     def compose_body(self) -> ComposeResult:
         """The screen's own panels."""
@@ -48,10 +52,11 @@ class MonitorScreen(Screen[None]):
     def on_mount(self) -> None:
         """Find the panels once: they stay."""
         self._panels = list(self.query(Panel))
-        self.show(self.app.reading)
+        self.show(self.app.drawn)
 
     def show(self, reading: Reading) -> None:
         """Draw a reading on every panel."""
+        self.make_room_for_clock(reading)
         for panel in self._panels:
             panel.show(reading)
 
@@ -59,19 +64,44 @@ class MonitorScreen(Screen[None]):
     def _catch_up(self) -> None:
         """Draw what arrived while another screen was in front."""
         if self.is_mounted and hasattr(self, "_panels"):
-            self.show(self.app.reading)
+            self.show(self.app.drawn)
 
     @on(DescendantFocus)
     @on(DescendantBlur)
     @on(SlotTable.CursorMoved)
     def _tell_notes(self) -> None:
         if self.is_mounted and hasattr(self, "_panels"):
-            self.query_one("#status", Panel).show(self.app.reading)
+            self.query_one("#status", Panel).show(self.app.drawn)
+
+    def make_room_for_clock(self, reading: Reading) -> None:
+        """Give the clock the cells that it needs, and the tabs the others."""
+        width = Scalar.from_number(width_of(self._clock_line(reading)))
+        clock = self.query_one("#clock")
+        if clock.styles.width != width:
+            clock.styles.width = width
+
+    def _tabs(self, reading: Reading, size: Size) -> list[Line]:
+        return [frame.tabs(self.VIEW, reading, size.width, screen_width=self.size.width)]
+
+    def _clock(self, reading: Reading, size: Size) -> list[Line]:
+        return [self._clock_line(reading)]
+
+    def _clock_line(self, reading: Reading) -> Line:
+        return frame.clock(
+            self.VIEW,
+            reading,
+            screen_width=self.size.width,
+            follows_time=self.FOLLOWS_TIME,
+        )
+
+    def _hints(self, reading: Reading, size: Size) -> list[Line]:
+        return frame.hints(reading, size, self.VIEW)
 
     def _status(self, reading: Reading, size: Size) -> list[Line]:
         """What there is to say of the focused panel: its source and why a dash is a dash."""
         focused = self.focused
-        text = focused.notes(reading) if isinstance(focused, Panel) else ""
+        drawn = focused.reading or reading if isinstance(focused, Panel) else reading
+        text = focused.notes(drawn) if isinstance(focused, Panel) else ""
         lines = wrap(text, size.width - 3, Role.MUTED)
         if len(lines) > size.height:
             lines = [*lines[: size.height - 1], line(lines[size.height - 1], Span("…", Role.MUTED))]

@@ -118,6 +118,11 @@ class Panel(Lines):
         self._reading: Reading | None = None
         self.can_focus = notes is not None
 
+    @property
+    def reading(self) -> Reading | None:
+        """What it was last shown."""
+        return self._reading
+
     def show(self, reading: Reading) -> None:
         """Draw the reading; greyed as a whole where it is stale."""
         self._reading = reading

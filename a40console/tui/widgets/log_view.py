@@ -1,212 +1,388 @@
-"""The engine's output: bounded, plain text, searchable, and following its end until scrolled."""
+"""The engine's output: bounded, with levels, searchable, and following its end until held."""
 
 from __future__ import annotations
 
-import re
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
-from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style
+from rich.cells import chop_cells
 from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from a40console.tui.ink import Role, clean
+from a40console.model.log_line import Level, LogLine, split_stamp
+from a40console.tui.log_buffer import LogBuffer, is_error
 from a40console.tui.theming import ink_styles
+from a40console.tui.widgets.log_ink import GUTTER, LogInk, Mark
 
-MAX_LINES = 5000
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]")
-_WARN = re.compile(r"\bWARN(ING)?\b")
-_BAD = re.compile(r"\b(ERROR|CRITICAL|FATAL|Traceback|Error:)")
+SHORT_BELOW = 160
+"""In fewer columns a line's stamp is reduced to time and process."""
 
-
-def plain(text: str) -> str:
-    """One line of output without escape sequences; of a progress bar, its last state."""
-    text = _ESCAPES.sub("", text).rstrip("\r")
-    return clean(text.rsplit("\r", 1)[-1].expandtabs(4))
+_Test = Callable[[LogLine], bool]
+_Row = tuple[int, int]
+"""Which of the shown lines stands in a row of the window, and which of its parts."""
 
 
 class LogView(ScrollView, can_focus=True):
-    """Lines of output, painted by the line API; the oldest are dropped beyond the limit."""
+    """Lines of output, painted by the line API, with a cursor while they are held."""
 
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", "Up", show=False),
-        Binding("down,j", "scroll_down", "Down", show=False),
+        Binding("up,k", "step(-1)", "Up", show=False),
+        Binding("down,j", "step(1)", "Down", show=False),
         Binding("left", "scroll_left", "Left", show=False),
         Binding("right", "scroll_right", "Right", show=False),
-        Binding("home,g", "scroll_home", "First line", show=False),
-        Binding("end,G", "scroll_end", "Last line", show=False),
-        Binding("pageup", "page_up", "Page up", show=False),
-        Binding("pagedown", "page_down", "Page down", show=False),
+        Binding("home,g", "first", "First line", show=False),
+        Binding("end,G", "last", "Last line", show=False),
+        Binding("pageup", "pages(-1)", "Page up", show=False),
+        Binding("pagedown", "pages(1)", "Page down", show=False),
     ]
 
     class StateChanged(Message):
-        """Following, searching or the number of lines changed."""
+        """The cursor moved, or following, searching or what is shown changed."""
 
-    def __init__(self, *, dom_id: str | None = None) -> None:
+    def __init__(self, *, dom_id: str | None = None, buffer: LogBuffer | None = None) -> None:
         super().__init__(id=dom_id)
+        self.buffer = buffer or LogBuffer()
         self.following = True
         self.needle = ""
-        self.current_match: int | None = None
-        self._log: deque[str] = deque(maxlen=MAX_LINES)
-        self._partial = ""
-        self._dropped = 0
-        self._widest = 0
-        self._styles: dict[Role, Style] = {}
+        self.wrap = False
+        self.cursor: int | None = None
+        """The number of the line under the cursor; None while the end is followed."""
+
+        self.marked_from: int | None = None
+        """The number of the line where a selection began."""
+
+        self.dropped = 0
+        """Lines that were dropped to stay within the limits."""
+
+        self._tail: LogLine | None = None
+        self._gone = 0
+        """Lines that were shown and had to go since it was painted last."""
+
+        self._fed = False
+        self._own_scroll = False
+        self._rows: list[_Row] | None = None
+        self._inks: LogInk | None = None
+
+    # --- What is held ----------------------------------------------------------------------
+
+    def feed(self, lines: Iterable[LogLine], note: str = "") -> None:
+        """Append a line of our own, such as a rotation of the file, and lines.
+
+        They are painted by `settle`: once, however many pieces they came in.
+        """
+        before = self.buffer.first
+        if note:
+            self._gone += self.buffer.note(note)
+        self._gone += self.buffer.take(lines)
+        self._fed, self._rows = True, None
+        self.dropped += self.buffer.first - before
+
+    def settle(self, tail: LogLine | None = None) -> None:
+        """Show what was fed, and what is written of a line that has not ended yet."""
+        if self._fed or tail != self._tail:
+            self._tail = tail
+            self._settle()
+
+    def clear(self) -> None:
+        """Forget every line, and begin anew."""
+        self.buffer.clear()
+        self.cursor = self.marked_from = self._tail = None
+        self._gone = 0
+        self.dropped = 0
+        self.following = True
+        self._settle()
+
+    def narrow(self, minimum: Level, needle: str) -> None:
+        """Show only lines of a level or above that hold a text."""
+        self.buffer.narrow(minimum, needle)
+        self.marked_from = None
+        self._settle()
+        if self.cursor is not None and len(self.buffer):
+            self._to_row(self.buffer.row_of(self.cursor), middle=True)
+        self._tell()
 
     @property
-    def line_count(self) -> int:
-        """Lines that are held."""
-        return len(self._log)
+    def room(self) -> int:
+        """How many more lines may come: while the output is held, nothing of it goes."""
+        return 1 << 30 if self.following else self.buffer.room
 
-    @property
-    def held(self) -> Iterable[str]:
-        """The lines that are held, oldest first."""
-        return tuple(self._log)
-
-    @property
-    def dropped(self) -> int:
-        """Lines that were dropped to stay within the limit."""
-        return self._dropped
-
-    def feed(self, text: str) -> None:
-        """Append output; its last line may be continued by the next piece."""
-        pieces = (self._partial + text).split("\n")
-        self._partial = pieces.pop()
-        before = len(self._log)
-        for piece in pieces:
-            self._append(plain(piece))
-        overflow = before + len(pieces) - len(self._log)
-        self._dropped += overflow
-        self._settle(overflow)
-
-    def note(self, text: str) -> None:
-        """Append a line of our own, such as a rotation of the file."""
-        self._partial = ""
-        overflow = int(len(self._log) == MAX_LINES)
-        self._append(f"── {text} ──")
-        self._dropped += overflow
-        self._settle(overflow)
-
-    def _append(self, text: str) -> None:
-        self._log.append(text)
-        self._widest = max(self._widest, cell_len(text))
-
-    def _settle(self, overflow: int) -> None:
+    def _settle(self) -> None:
         """Take in new lines: keep following, or keep what is being read in place."""
-        self.virtual_size = Size(self._widest, len(self._log))
-        if self.current_match is not None and overflow:
-            self.current_match = max(0, self.current_match - overflow)
-        if self.following:
-            self._go_to_end()
-        elif overflow:
-            self.scroll_to(
-                y=max(0, self.scroll_y - overflow), animate=False, immediate=True, force=True
-            )
+        gone, self._gone = self._gone, 0
+        self._fed, self._rows = False, None
+        width = 0 if self.wrap else self.buffer.widest + GUTTER
+        rows = len(self.buffer) + (self._tail is not None and self.following)
+        if self.wrap and rows:  # a single line may fill the window: each may stand at its top
+            rows += max(0, self.size.height - 1)
+        with self._scrolling():
+            self.virtual_size = Size(width, rows)
+            if self.following:
+                # Forced: before the next layout it does not know yet that it can scroll.
+                self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+            elif gone:
+                place = max(0, self.scroll_y - gone)
+                self.scroll_to(y=place, animate=False, immediate=True, force=True)
+        if self.cursor is not None and self.cursor < self.buffer.first:
+            self.cursor = self.buffer.first
         self.refresh()
+
+    # --- Moving ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _scrolling(self) -> Iterator[None]:
+        """Our own scrolling, which neither ends the following nor begins it."""
+        self._own_scroll = True
+        try:
+            yield
+        finally:
+            self._own_scroll = False
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Scrolling up ends the following, reaching the end begins it again."""
+        """The wheel or the bar: away from the end holds, reaching the end follows."""
         super().watch_scroll_y(old_value, new_value)
-        following = new_value >= self.max_scroll_y
-        if following is not self.following and self.is_mounted:
-            self.following = following
-            self.post_message(self.StateChanged())
-
-    def _go_to_end(self) -> None:
-        # Forced: before the next layout the widget does not know yet that it can scroll.
-        self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
+        self._rows = None
+        if self._own_scroll or not self.is_mounted:
+            return
+        at_end = new_value >= self.max_scroll_y
+        if at_end is not self.following:
+            self.follow(at_end)
 
     def on_resize(self) -> None:
-        """Stay at the end when the window changes."""
-        if self.following:
-            self._go_to_end()
+        """Stay at the end, or at the cursor, when the window changes."""
+        self._settle()
+        if self.cursor is not None and len(self.buffer):
+            self._to_row(self.buffer.row_of(self.cursor))
 
     def follow(self, follow: bool) -> None:
-        """Follow the end, or stay here."""
+        """Follow the end, or hold what is shown, with the cursor on its last line."""
+        self._window()
         self.following = follow
         if follow:
-            self._go_to_end()
+            self.cursor = self.marked_from = None
+            self._settle()
+        elif self.cursor is None and len(self.buffer):
+            rows = self._rows or [(0, 0)]  # as they were laid out while it followed
+            with self._scrolling():
+                self.scroll_to(y=rows[0][0], animate=False, immediate=True, force=True)
+            self._to_row(min(rows[-1][0], len(self.buffer) - 1))
+        self._tell()
+
+    def go_to(self, number: int) -> None:
+        """Hold, with the cursor on a line in the middle of the window."""
+        if len(self.buffer):
+            self._to_row(self.buffer.row_of(number), middle=True)
+
+    def action_step(self, rows: int) -> None:
+        """Move the cursor; the first step up holds the output."""
+        if self.following:
+            if rows < 0:
+                self.follow(False)
+            return
+        here = self.buffer.row_of(self.cursor or 0)
+        self._move_to(here + rows)
+
+    def action_pages(self, pages: int) -> None:
+        """Move the cursor by a window."""
+        if self.following:
+            if pages > 0:
+                return
+            self.follow(False)
+        here = self.buffer.row_of(self.cursor or 0)
+        self._move_to(here + pages * max(1, self.size.height - 1))
+
+    def action_first(self) -> None:
+        """Go to the first line that is held."""
+        self._move_to(0)
+
+    def action_last(self) -> None:
+        """Follow the end."""
+        self.follow(True)
+
+    def _move_to(self, row: int) -> None:
+        """The cursor to a row; below the last one the end is followed."""
+        if not len(self.buffer):
+            return
+        if row >= len(self.buffer) and self.marked_from is None:
+            self.follow(True)
+        else:
+            self._to_row(max(0, min(row, len(self.buffer) - 1)))
+
+    def _to_row(self, row: int, *, middle: bool = False) -> None:
+        if self.following:
+            self.following = False
+            self._settle()
+        self.cursor = self.buffer.number_at(row)
+        top, height = round(self.scroll_y), max(1, self.size.height)
+        if middle:
+            top = row - height // 2
+        top = min(row, max(top, self._highest_top(row, height)))
+        with self._scrolling():
+            self.scroll_to(y=max(0, top), animate=False, immediate=True, force=True)
+        self._rows = None
+        self.refresh()
+        self._tell()
+
+    def _highest_top(self, row: int, height: int) -> int:
+        """The first line that may stand at the top while another is still in the window."""
+        if not self.wrap:
+            return row - height + 1
+        left = height - len(self._parts(row))
+        while row > 0 and (left := left - len(self._parts(row - 1))) >= 0:
+            row -= 1
+        return row
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on the line that was clicked."""
+        rows = self._window()
+        if event.y < len(rows) and rows[event.y][0] < len(self.buffer):
+            self._to_row(rows[event.y][0])
+
+    def _tell(self) -> None:
         self.post_message(self.StateChanged())
+
+    # --- Searching -------------------------------------------------------------------------
 
     def search(self, needle: str) -> int:
-        """Highlight a text, whatever its case; answers how many lines hold it."""
+        """Highlight a text, whatever its case; answers how many lines that are shown hold it."""
         self.needle = needle.casefold()
-        self.current_match = None
         self.refresh()
-        return sum(self.needle in text.casefold() for text in self._log) if needle else 0
+        return self.buffer.matches(needle) if needle else 0
 
     def go_to_match(self, step: int) -> bool:
-        """Scroll to the next match below (1) or above (-1); answers whether there is one."""
-        if not self.needle or not self._log:
+        """The cursor to the next match below (1) or above (-1); answers whether there is one."""
+        needle = self.needle
+        if not needle:
             return False
-        texts = list(self._log)
-        start = self.current_match
-        if start is None:
-            bottom = round(self.scroll_y) + self.size.height
-            start = bottom if step < 0 else round(self.scroll_y) - 1
-        for offset in range(1, len(texts) + 1):
-            index = (start + step * offset) % len(texts)
-            if self.needle in texts[index].casefold():
-                self._show_match(index)
-                return True
-        return False
+        return self._go(step, lambda line: needle in line.text.casefold())
 
-    def _show_match(self, index: int) -> None:
-        self.current_match = index
-        middle = max(0, index - self.size.height // 2)
-        self.scroll_to(y=middle, animate=False, immediate=True)
-        self.refresh()
-        self.post_message(self.StateChanged())
+    def go_to_error(self, step: int) -> bool:
+        """The cursor to the next error below (1) or above (-1); answers whether there is one."""
+        return self._go(step, is_error)
+
+    def _go(self, step: int, test: _Test) -> bool:
+        if not len(self.buffer):
+            return False
+        here = len(self.buffer) if self.cursor is None else self.buffer.row_of(self.cursor)
+        found = self.buffer.find(here, step, test)
+        if found is not None:
+            self._to_row(found, middle=True)
+        return found is not None
+
+    # --- Selecting -------------------------------------------------------------------------
+
+    def mark(self) -> bool:
+        """Begin a selection at the cursor, or give one up; answers whether there is one now."""
+        if self.cursor is None:
+            self.follow(False)
+        self.marked_from = self.cursor if self.marked_from is None else None
+        self._settle()
+        self._tell()
+        return self.marked_from is not None
+
+    def chosen(self) -> list[str]:
+        """The selected lines; without a selection the line under the cursor, and its block."""
+        if self.cursor is None:
+            return []
+        if self.marked_from is None:
+            return self.buffer.block(self.cursor)
+        return self.buffer.between(self.marked_from, self.cursor)
+
+    # --- Painting --------------------------------------------------------------------------
+
+    def set_wrap(self, wrap: bool) -> None:
+        """Break long lines, or let them run out of the window."""
+        self.wrap = wrap
+        with self._scrolling():
+            self.scroll_to(x=0, animate=False, immediate=True, force=True)
+        self._settle()
+        if self.cursor is not None and len(self.buffer):
+            self._to_row(self.buffer.row_of(self.cursor))
+        self._tell()
+
+    def _window(self) -> list[_Row]:
+        """What stands in each row of the window."""
+        if self._rows is None:
+            self._rows = self._lay_out()
+        return self._rows
+
+    def _lay_out(self) -> list[_Row]:
+        height, top = self.size.height, round(self.scroll_y)
+        count = len(self.buffer) + (self._tail is not None and self.following)
+        if not self.wrap:
+            return [(row, 0) for row in range(top, min(top + height, count))]
+        if self.following:  # from the last line upwards
+            rows: list[_Row] = []
+            row = count - 1
+            while row >= 0 and len(rows) < height:
+                rows = [(row, part) for part in range(len(self._parts(row)))] + rows
+                row -= 1
+            return rows[-height:]
+        rows = []
+        while top < count and len(rows) < height:
+            rows += [(top, part) for part in range(len(self._parts(top)))]
+            top += 1
+        return rows[:height]
+
+    def _line(self, row: int) -> LogLine:
+        if row >= len(self.buffer):
+            return self._tail or LogLine("")
+        return self.buffer.line_at(row)
+
+    @property
+    def _width(self) -> int:
+        """Columns for a line, beside the gutter and the scrollbar."""
+        return (self.scrollable_content_region.width or self.size.width) - GUTTER
+
+    def _split(self, line: LogLine) -> tuple[str, str]:
+        return split_stamp(line.text, short=self.size.width < SHORT_BELOW)
+
+    def _parts(self, row: int) -> list[str]:
+        """The pieces of a line that is broken at the window's width."""
+        text = "".join(self._split(self._line(row)))
+        return chop_cells(text, max(8, self._width)) or [""]
 
     def render_line(self, y: int) -> Strip:
-        """One visible line, cut to the window."""
-        x, top = self.scroll_offset
-        index = top + y
-        width = self.size.width
-        base = self.rich_style
-        if index >= len(self._log):
-            return Strip.blank(width, base)
-        text = self._log[index]
-        strip = Strip(self._segments(text, index == self.current_match))
-        return strip.crop_extend(x, x + width, base)
+        """One row of the window."""
+        rows, base = self._window(), self.rich_style
+        if y >= len(rows):
+            return Strip.blank(self.size.width, base)
+        row, part = rows[y]
+        line = self._line(row)
+        gutter = Strip(self._ink.gutter(line, self._mark(row, part)))
+        width = self._width
+        if self.wrap:
+            stamp, text = self._split(line)[0], self._parts(row)[part]
+            stamp = stamp if not part and text.startswith(stamp) else ""
+            body = Strip(self._ink.body(stamp, text[len(stamp) :], line, self.needle))
+            return Strip.join([gutter, body.adjust_cell_length(width, base)])
+        x = round(self.scroll_x)
+        body = Strip(self._ink.body(*self._split(line), line, self.needle))
+        return Strip.join([gutter, body.crop_extend(x, x + width, base)])
 
-    def _segments(self, text: str, current: bool) -> list[Segment]:
-        style = self._style(self._role(text))
-        if not self.needle:
-            return [Segment(text, style)]
-        match_style = self._style(Role.KEY) + Style(reverse=True, underline=current)
-        folded = text.casefold()
-        if len(folded) != len(text):  # case folding moved the places: mark the whole line
-            return [Segment(text, match_style if self.needle in folded else style)]
-        segments: list[Segment] = []
-        place = 0
-        while (found := folded.find(self.needle, place)) >= 0:
-            segments.append(Segment(text[place:found], style))
-            place = found + len(self.needle)
-            segments.append(Segment(text[found:place], match_style))
-        return [*segments, Segment(text[place:], style)]
+    def _mark(self, row: int, part: int) -> Mark:
+        """What the gutter says of a row."""
+        number = self.buffer.number_at(row) if row < len(self.buffer) else -1
+        here = number == self.cursor and number >= 0
+        selected = False
+        if self.marked_from is not None and self.cursor is not None and number >= 0:
+            low, high = sorted((self.marked_from, self.cursor))
+            selected = low <= number <= high
+        explained = self.buffer.meanings.get(number) is not None and not part
+        return Mark(here=here, selected=selected, explained=explained, first=not part)
 
-    @staticmethod
-    def _role(text: str) -> Role:
-        if _BAD.search(text):
-            return Role.BAD
-        if _WARN.search(text):
-            return Role.WARN
-        return Role.MUTED if text.startswith("──") else Role.TEXT
-
-    def _style(self, role: Role) -> Style:
-        if role not in self._styles:
-            self._styles[role] = self.rich_style + ink_styles(self.app.theme_variables)[role]
-        return self._styles[role]
+    @property
+    def _ink(self) -> LogInk:
+        if self._inks is None:
+            self._inks = LogInk(self.rich_style, ink_styles(self.app.theme_variables))
+        return self._inks
 
     def notify_style_update(self) -> None:
         """Forget the colours of another theme."""
         super().notify_style_update()
-        self._styles.clear()
+        self._inks = None

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.geometry import Size
 from textual.message import Message
 
-from a40console.model.figures import Missing
+from a40console.model.figures import Missing, number
 from a40console.tui.ink import Line, Role, Span, faded, line
 from a40console.tui.panels import slots
 from a40console.tui.panels.resting import resting, serves
-from a40console.tui.panels.slot_columns import Layout, layout
+from a40console.tui.panels.slot_columns import CURSOR, Layout, layout
 from a40console.tui.panels.slot_notes import row_notes
+from a40console.tui.panels.speed import happened
 from a40console.tui.reading import Reading
 from a40console.tui.widgets.lines import Panel
+
+if TYPE_CHECKING:
+    from a40console.tui.app import ConsoleApp
 
 
 class SlotTable(Panel):
     """Live requests, one a row; the cursor stays on its request when others come and go."""
 
+    app: ConsoleApp
     can_focus = True
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,22 +58,31 @@ class SlotTable(Panel):
         form = layout(size.width)
         self._rows = slots.rows(reading)
         self._places = []
-        if not serves(reading.snapshot) and not any(map(slots.is_live, self._rows)):
+        idle = not serves(reading.snapshot) and not any(map(slots.is_live, self._rows))
+        if reading.view.live and idle:
             self._rows = []
-            idle = resting(reading, size.width)
-            return faded(idle) if reading.stale else idle
+            told = resting(reading, size.width)
+            return faded(told) if reading.stale else told
         self._follow_cursor()
         table = [slots.header(form), *self._body(reading, form, size.height - 1)]
+        spare = size.height - len(table)
+        if form.short and spare > 0:
+            told = happened(reading, Size(size.width - CURSOR, spare))
+            table += [line(" " * CURSOR, entry) for entry in told]
         return faded(table) if reading.stale else table
 
-    def rows_wanted(self, reading: Reading) -> int:
-        """How many rows it would fill: header, live rows, sum, and what finished below a blank."""
+    def rows_wanted(self, reading: Reading) -> tuple[int, int]:
+        """How many rows it would fill with what is live, and with what finished too.
+
+        Header and sum are among them.
+        """
         rows = slots.rows(reading)
         live = sum(map(slots.is_live, rows))
-        if not live and not serves(reading.snapshot):
-            return len(resting(reading, self.size.width or 80)) + 1
+        if not live and reading.view.live and not serves(reading.snapshot):
+            told = len(resting(reading, self.size.width or 80)) + 1
+            return told, told
         finished = len(rows) - live
-        return max(1, live) + 2 + (finished + 1 if finished else 0)
+        return max(1, live) + 2, max(1, live) + 2 + finished
 
     def _body(self, reading: Reading, form: Layout, room: int) -> list[Line]:
         """Live rows, their sum, finished rows; where room is short, the rows around the cursor.
@@ -76,7 +91,7 @@ class SlotTable(Panel):
         """
         live = sum(map(slots.is_live, self._rows))
         head = min(max(live, 1), room - 1)
-        tail = max(0, room - head - 2)
+        tail = max(0, room - head - 1)
         above = self._window(0, live, head)
         below = self._window(live, len(self._rows), tail)
         if live > head and self._cursor >= live:
@@ -86,8 +101,8 @@ class SlotTable(Panel):
         lines = [self._row(index, form, reading) for index in above] or [self._nothing(reading)]
         self._places = [*above] if above else [None]
         if below:
-            self._places += [None, None, *below]
-            return [*lines, total, (), *(self._row(index, form, reading) for index in below)]
+            self._places += [None, *below]
+            return [*lines, total, *(self._row(index, form, reading) for index in below)]
         return [*lines, total]
 
     def _window(self, first: int, end: int, room: int) -> range:
@@ -106,10 +121,17 @@ class SlotTable(Panel):
 
     @staticmethod
     def _nothing(reading: Reading) -> Line:
+        if not reading.view.live:
+            return line(Span(f"  {_what_ran(reading)}", Role.MUTED))
         known = reading.snapshot.slots
         if isinstance(known, Missing):
             return line(Span(f"  – {known.reason}", Role.MUTED))
         return line(Span("  no request is running", Role.MUTED))
+
+    @property
+    def row_under_cursor(self) -> slots.Row | None:
+        """The row that the cursor is on; None in an empty table."""
+        return self._rows[self._cursor] if self._rows else None
 
     def _follow_cursor(self) -> None:
         """Keep the cursor on its row; where that is gone, on the same place."""
@@ -135,7 +157,11 @@ class SlotTable(Panel):
     def on_click(self, event: Click) -> None:
         """Put the cursor on the clicked row."""
         place = self._places[event.y - 1] if 1 <= event.y <= len(self._places) else None
-        if place is not None:
+        if place is None:
+            return
+        if place == self._cursor:
+            self.app.action_command("slot.show")
+        else:
             self._go(place)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
@@ -152,3 +178,13 @@ class SlotTable(Panel):
         if not self._rows:
             return ""
         return row_notes(self._rows[self._cursor])
+
+
+def _what_ran(reading: Reading) -> str:
+    """What the history knows of the requests at the instant that is looked at."""
+    running = reading.snapshot.requests.running
+    if isinstance(running, Missing):
+        return f"– {running.reason}"
+    if not number(running):
+        return "no request was running"
+    return "– what ran is not kept one by one; below, what ended in this span"

@@ -1,0 +1,1 @@
+"""Environments of their own for vLLM: found, planned, installed, removed."""

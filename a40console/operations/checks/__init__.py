@@ -1,0 +1,1 @@
+"""What `doctor` looks at, one room of the machine a file; every check tells, none raises."""

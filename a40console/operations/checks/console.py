@@ -1,0 +1,111 @@
+"""The console and its service: folders, sockets, ports."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+from a40console.engines.ports import describe, who_holds
+from a40console.model.check import Check, CheckState
+from a40console.operations.checks.asked import Asked
+from a40console.paths import Paths
+
+GROUP = "console"
+SOCKET_PATH_BYTES = 107
+"""What AF_UNIX takes, without the closing zero."""
+
+ANSWER_TIMEOUT_S = 1.0
+
+
+def console_checks(asked: Asked) -> Iterator[Check]:
+    """Everything about the console itself."""
+    holder = service_holder(asked.paths)
+    yield _folders(asked.paths)
+    yield _socket_path(asked.paths)
+    yield _service(asked.paths, holder)
+    yield _port(asked, holder)
+
+
+def service_holder(paths: Paths) -> int | None:
+    """The pid of the service that runs here, 0 where it does not say; None without one."""
+    try:
+        lock = os.open(paths.service_lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(lock, 20, 0).decode(errors="replace").strip()
+        return int(text) if text.isdecimal() else 0
+    finally:
+        os.close(lock)
+    return None
+
+
+def _check(name: str, state: CheckState, text: str, mend: str = "") -> Check:
+    return Check(group=GROUP, name=name, state=state, text=text, mend=mend)
+
+
+def _folders(paths: Paths) -> Check:
+    for folder in (paths.config, paths.state, paths.data, paths.runtime):
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+            return _check(
+                "home",
+                "missing",
+                f"{folder} cannot be written",
+                "export A40CONSOLE_HOME=DIR, a folder that you may write to",
+            )
+    return _check("home", "ok", f"{paths.home} can be written")
+
+
+def _socket_path(paths: Paths) -> Check:
+    length = max(
+        len(os.fsencode(path)) for path in (paths.control_socket, paths.engine_socket("any"))
+    )
+    text = f"{length} of {SOCKET_PATH_BYTES} bytes"
+    if length <= SOCKET_PATH_BYTES:
+        return _check("socket path", "ok", text)
+    return _check("socket path", "missing", text, "export TMPDIR=/tmp")
+
+
+def _service(paths: Paths, holder: int | None) -> Check:
+    if holder is None:
+        return _check("service", "ok", "none runs; the console starts it")
+    named = f"runs, process {holder}" if holder else "runs"
+    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+        probe.settimeout(ANSWER_TIMEOUT_S)
+        probe.connect(str(paths.control_socket))
+        return _check("service", "ok", named)
+    return _check(
+        "service",
+        "missing",
+        f"{named}, but does not answer on {paths.control_socket}",
+        "a40console stop, then the command that you wanted; the engine keeps running",
+    )
+
+
+def _port(asked: Asked, holder: int | None) -> Check:
+    gateway = asked.settings.gateway
+    place = f"{gateway.host}:{gateway.port}"
+    if gateway.port == 0:
+        return _check("gateway port", "ok", "a free one is taken at each start")
+    if holder is not None:
+        return _check("gateway port", "ok", f"{place}, the running service's")
+    try:
+        family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((gateway.host, gateway.port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            mend = "Set another in config.toml: [gateway] port = 8081"
+            text = describe(gateway.port, who_holds(gateway.port))
+            return _check("gateway port", "missing", text, mend)
+        mend = "Set host and port under [gateway] in config.toml"
+        return _check("gateway port", "missing", f"{place}: {error.strerror}", mend)
+    return _check("gateway port", "ok", f"{place} is free")

@@ -1,0 +1,270 @@
+"""The models of the profiles on this disk: which are here and right, fetching, removing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from a40console.engines import snapshots, weights
+from a40console.engines.installing.environments import size_on_disk
+from a40console.errors import CheckFailedError, RefusedError, UsageError
+from a40console.model.profile import ModelFile, Profile
+from a40console.operations.running import living_runs
+from a40console.paths import Paths, make_private
+
+ModelKind = Literal["file", "snapshot", "local"]
+ModelState = Literal["verified", "here", "partial", "damaged", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredModel:
+    """A model that profiles name, and what is on the disk of it."""
+
+    name: str
+    """The file's name, the hub's repository, or a path."""
+
+    kind: ModelKind
+    profiles: tuple[str, ...]
+    path: str
+    state: ModelState
+    detail: str
+    """What the state means here; empty where the word says it."""
+
+    here_bytes: int
+    expected_bytes: int | None
+    """None where only the hub knows."""
+
+    in_use_by: str | None
+    """The profile of a running engine that uses it."""
+
+
+class ModelStore:
+    """The models of a set of profiles.
+
+    Args:
+        paths: Where our own files lie.
+        profiles: All profiles that could be read.
+        environment: Names the hub, its cache and its token.
+    """
+
+    def __init__(
+        self, paths: Paths, profiles: Mapping[str, Profile], environment: Mapping[str, str]
+    ) -> None:
+        self._paths = paths
+        self._profiles = profiles
+        self._environment = environment
+
+    def models(self, *, verify: bool = False) -> tuple[StoredModel, ...]:
+        """Every model; `verify` hashes what was not hashed before."""
+        users: dict[str, list[Profile]] = {}
+        for _, profile in sorted(self._profiles.items()):
+            if profile.kind not in ("vllm", "llamacpp"):
+                continue  # a simulated engine has no model
+            users.setdefault(_model_name(profile), []).append(profile)
+        running = {_model_name(run.profile): run.profile.name for run in living_runs(self._paths)}
+        return tuple(
+            self._stored(name, profiles, running.get(name), verify=verify)
+            for name, profiles in sorted(users.items())
+        )
+
+    def find(self, name: str) -> StoredModel:
+        """The model of that name, or of the profile of that name.
+
+        Raises:
+            UsageError: If no profile names it.
+        """
+        profile = self._profiles.get(name)
+        wanted = _model_name(profile) if profile else name
+        models = self.models()
+        for model in models:
+            if model.name == wanted:
+                return model
+        raise UsageError(
+            f"No profile uses a model {name!r}",
+            remedy="There are: " + ", ".join(model.name for model in models),
+        )
+
+    async def fetch(self, model: StoredModel, progress: weights.Progress) -> StoredModel:
+        """Bring a model here and check it; one that is here and right is left alone.
+
+        Raises:
+            RefusedError: If it does not come.
+            CheckFailedError: If it is not what it should be; that is moved aside.
+        """
+        profile = self._user(model)
+        if model.kind == "local":
+            raise RefusedError(
+                f"{model.name} is no model of the hub",
+                evidence="the profile names a place on this disk"
+                + ("" if Path(model.path).exists() else ", where nothing is"),
+                remedy="Put it there, or name a repository of the hub in the profile.",
+            )
+        if profile.file is not None:
+            await weights.ensure_file(profile.file, make_private(self._paths.models), progress)
+        else:
+            cache, environment = self._cache(profile), self._for(profile)
+            marks = snapshots.marks_file(make_private(self._paths.models), model.name, cache)
+            found = await snapshots.fetch_snapshot(
+                model.name, cache, environment, progress, marks=marks
+            )
+            # What was here before and never hashed is hashed now, which may take minutes.
+            await asyncio.to_thread(_demand_right, model, found, marks)
+        return self.find(model.name)
+
+    def demand_deletable(self, model: StoredModel) -> None:
+        """See that a model may be removed.
+
+        Raises:
+            RefusedError: If a running engine uses it, it is not ours to remove, or not here.
+        """
+        if model.in_use_by is not None:
+            raise RefusedError(
+                f"{model.name} is in use",
+                evidence=f"the engine of {model.in_use_by} runs with it",
+                remedy="Stop it first: a40console engine stop",
+            )
+        if model.kind == "local":
+            raise RefusedError(
+                f"{model.name} was not fetched by us",
+                remedy="Remove it yourself, where it is not needed.",
+            )
+        file = self._user(model).file
+        if file is not None and weights.is_fetching(file, self._paths.models):
+            raise RefusedError(
+                f"{model.name} is being fetched", remedy="Wait for it, or end that fetch."
+            )
+        if not any(map(_size, self._files_of(model))):
+            raise RefusedError(f"Nothing of {model.name} is here", evidence=model.path)
+
+    def delete(self, model: StoredModel) -> int:
+        """Remove what is here of a model; the bytes freed.
+
+        Raises:
+            RefusedError: If it may not be removed, or the disk does not let go of it.
+        """
+        self.demand_deletable(model)
+        freed = sum(map(_size, self._files_of(model)))
+        try:
+            self._remove(model)
+        except OSError as error:
+            raise RefusedError(
+                f"{model.name} could not be removed whole", evidence=str(error)
+            ) from error
+        return freed
+
+    def _remove(self, model: StoredModel) -> None:
+        if model.kind == "file":
+            for path in self._files_of(model):
+                weights.remove(path)
+            return
+        cache = Path(model.path).parent
+        found = snapshots.read_snapshot(model.name, cache)
+        if found is not None:
+            marks = snapshots.marks_file(self._paths.models, model.name, cache)
+            snapshots.remove_snapshot(found, marks)
+
+    def _files_of(self, model: StoredModel) -> list[Path]:
+        file = self._user(model).file
+        if file is None:
+            return [Path(model.path)]
+        return weights.files_of(file, self._paths.models)
+
+    def _user(self, model: StoredModel) -> Profile:
+        return self._profiles[model.profiles[0]]
+
+    def _for(self, profile: Profile) -> dict[str, str]:
+        """The variables that the profile's engine will have: they may move the hub's cache."""
+        return {**self._environment, **profile.environment}
+
+    def _cache(self, profile: Profile) -> Path:
+        return snapshots.hub_cache(self._for(profile))
+
+    def _stored(
+        self, name: str, profiles: list[Profile], in_use_by: str | None, *, verify: bool
+    ) -> StoredModel:
+        kind = _kind(profiles[0])
+        if kind == "file" and profiles[0].file is not None:
+            state, detail, here, path = self._file(profiles[0].file, verify=verify)
+        elif kind == "snapshot":
+            state, detail, here, path = self._snapshot(name, profiles[0], verify=verify)
+        else:
+            state, detail, here, path = _local(name)
+        file = profiles[0].file
+        return StoredModel(
+            name=name,
+            kind=kind,
+            profiles=tuple(profile.name for profile in profiles),
+            path=str(path),
+            state=state,
+            detail=detail,
+            here_bytes=here,
+            expected_bytes=file.size_bytes if file else None,
+            in_use_by=in_use_by,
+        )
+
+    def _file(self, file: ModelFile, *, verify: bool) -> tuple[ModelState, str, int, Path]:
+        target = self._paths.models / Path(file.file).name
+        here = weights.look(target, file, verify=verify)
+        if here == "missing":
+            partial = weights.partial_bytes(file, self._paths.models)
+            if partial:
+                return "partial", "a fetch did not end", partial, target
+            return "missing", "", 0, target
+        detail = "not the pinned file" if here == "damaged" else ""
+        return here, detail, _size(target), target
+
+    def _snapshot(
+        self, name: str, profile: Profile, *, verify: bool
+    ) -> tuple[ModelState, str, int, Path]:
+        cache = self._cache(profile)
+        path = snapshots.repository_folder(name, cache)
+        found = snapshots.read_snapshot(name, cache)
+        if found is None:
+            return "missing", "", 0, path
+        if found.missing is not None:
+            return "partial", f"without {found.missing}", found.size_bytes, path
+        marks = snapshots.marks_file(self._paths.models, name, cache)
+        if verify and (wrong := snapshots.verify(found, marks)):
+            return "damaged", f"{len(wrong)} files changed", found.size_bytes, path
+        checked = snapshots.is_verified(found, marks)
+        return ("verified" if checked else "here"), "", found.size_bytes, path
+
+
+def _demand_right(model: StoredModel, found: snapshots.CachedRepository, marks: Path) -> None:
+    if not (wrong := snapshots.verify(found, marks)):
+        return
+    asides = [snapshots.set_aside(found, name) for name in wrong]
+    raise CheckFailedError(
+        f"{len(wrong)} files of {model.name} are not what the hub names",
+        evidence=f"moved aside: {', '.join(map(str, asides))}",
+        remedy="Remove them; the same command fetches them again.",
+    )
+
+
+def _model_name(profile: Profile) -> str:
+    return Path(profile.file.file).name if profile.file else profile.model
+
+
+def _kind(profile: Profile) -> ModelKind:
+    if profile.file is not None:
+        return "file"
+    if profile.kind == "vllm" and snapshots.is_repository(profile.model):
+        return "snapshot"
+    return "local"
+
+
+def _local(name: str) -> tuple[ModelState, str, int, Path]:
+    path = Path(name).expanduser()
+    return ("here" if path.exists() else "missing"), "on this disk", _size(path), path
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return size_on_disk(path)
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0

@@ -1,0 +1,158 @@
+"""A day played inside the engine by a clock that stands until it is told to go on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from a40console.sim.asked import read
+from a40console.sim.core import Core
+from a40console.sim.day import Agent, Conversation
+from a40console.sim.requests import Order, Output, Request
+from a40console.sim.settings import Settings
+
+BEGINS_S = 1000.0
+"""Of the engine's clock."""
+
+UNIX_S = 1_796_047_200.0
+"""The wall clock at that moment: an evening in November 2026."""
+
+TOLD = 64
+"""Requests of the past that are told of."""
+
+UNDER_WAY_AFTER_S = 0.001
+"""From a client's request to the engine, through a gateway."""
+
+
+@dataclass(slots=True)
+class _Client:
+    """One agent of the day, and how far it is."""
+
+    agent: Agent
+    conversation: Conversation
+    due_s: float | None
+    """When it sends its next request; None while it is answered, and after the last."""
+
+    turn: int = 0
+    order: Order | None = None
+    text: str = ""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """One request as a gateway would have metered it."""
+
+    agent: Agent
+    received_s: float
+    request: Request
+    tool: str | None = None
+    name: str = ""
+    """As the gateway calls it."""
+
+    marks: list[tuple[float, int]] = field(default_factory=list)
+
+
+class ManualClock:
+    """The engine's clock, and the clients that act by it."""
+
+    def __init__(self, settings: Settings, core: Core, agents: Sequence[Agent]) -> None:
+        self._settings = settings
+        self._core = core
+        self.now_s = BEGINS_S
+        self._clients = [
+            _Client(agent, Conversation(agent, settings.served_name), BEGINS_S + agent.begins_s)
+            for agent in agents
+        ]
+        self._sent: dict[str, _Sent] = {}
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now_s
+
+    def unix_s(self, at_s: float) -> float:
+        """An instant of the day on the wall."""
+        return UNIX_S + at_s - BEGINS_S
+
+    def advance(self, seconds: float) -> None:
+        """Let so much time pass: clients send, passes end, each at its own instant."""
+        until_s = self.now_s + seconds
+        while (next_s := self._next_s()) is not None and next_s <= until_s:
+            self.now_s = max(self.now_s, next_s)
+            self._take(self._core.advance(self.now_s))
+            for client in self._clients:
+                if client.due_s is not None and client.due_s <= self.now_s:
+                    self._send(client)
+        self.now_s = until_s
+        self._take(self._core.advance(until_s))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The requests under way and the last that ended, oldest first."""
+        sent = list(self._sent.values())
+        kept = [each for each in sent[:-TOLD] if each.request.ended_s is None]
+        return [_row(each) for each in (*kept, *sent[-TOLD:])]
+
+    def _next_s(self) -> float | None:
+        due = [client.due_s for client in self._clients if client.due_s is not None]
+        event_s = self._core.next_event_s()
+        return min([*due, *([event_s] if event_s is not None else [])], default=None)
+
+    def _send(self, client: _Client) -> None:
+        turn = client.agent.turns[client.turn]
+        body = client.conversation.body(turn, client.turn)
+        name = _request_id(f"{client.agent.session} {client.agent.name} {client.turn}")
+        asked = read(self._settings, "messages", body, name)
+        client.order, client.due_s, client.text = asked.order, None, ""
+        self._take(self._core.submit(asked.order, self.now_s))
+        request = self._core.find(asked.order.request_id)
+        if request is not None:
+            sent = _Sent(client.agent, self.now_s - UNDER_WAY_AFTER_S, request, asked.tool)
+            sent.name = name
+            self._sent[asked.order.request_id] = sent
+
+    def _take(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            sent = self._sent[output.request_id]
+            sent.marks.append((output.at_s, sent.request.generated))
+            client = next(
+                each
+                for each in self._clients
+                if each.order is not None and each.order.request_id == output.request_id
+            )
+            client.text += "".join(output.tokens)
+            if output.finish_reason is not None:
+                self._answered(client, output.at_s)
+
+    def _answered(self, client: _Client, at_s: float) -> None:
+        client.conversation.answered(client.text)
+        then_s = client.agent.turns[client.turn].then_s
+        client.turn += 1
+        client.order = None
+        client.due_s = at_s + then_s if client.turn < len(client.agent.turns) else None
+
+
+def _request_id(of: str) -> str:
+    """An id as a console's gateway gives it, the same in each rehearsal."""
+    return f"a40-{crc32(of.encode()):08x}{crc32(of[::-1].encode()):08x}"
+
+
+def _row(sent: _Sent) -> dict[str, Any]:
+    request = sent.request
+    whole = request.ended_s is not None
+    reason = request.finish_reason
+    return {
+        "request_id": sent.name,
+        "session": sent.agent.session,
+        "agent": sent.agent.name,
+        "max_tokens": request.order.max_tokens,
+        "received_s": sent.received_s,
+        "first_token_s": request.first_token_s,
+        "last_token_s": request.last_token_s,
+        "ended_s": request.ended_s,
+        "prompt_tokens": len(request.order.prompt) if request.first_token_s is not None else None,
+        "cached_tokens": request.cached if whole else None,
+        "generated_tokens": request.generated if whole else None,
+        "finish_reason": "tool_use" if whole and reason == "stop" and sent.tool else reason,
+        "tool": sent.tool,
+    }

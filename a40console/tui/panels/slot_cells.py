@@ -1,0 +1,103 @@
+"""The cells of one request's row, by the name of their column. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.cells import cell_len, set_cell_size
+
+from a40console.model.figures import Missing, ratio
+from a40console.model.snapshot import RecentRequest, Slot
+from a40console.tui import format as fmt
+from a40console.tui.format import DASH, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, line
+from a40console.tui.panels.slot_columns import Column, Layout
+from a40console.tui.track import Track
+
+
+def cell(text: str, column: Column) -> str:
+    """A text at its side of the column, cut with an ellipsis where it is too long."""
+    excess = cell_len(text) - column.width
+    if excess > 0:
+        text = set_cell_size(text, column.width - 1) + "…"
+    blanks = " " * max(0, -excess)
+    return text + blanks if column.side == "left" else blanks + text
+
+
+def values(slot: Slot, short: bool, track: Track | None) -> dict[str, str]:
+    """What a live request has to say in each column."""
+    return {
+        **_seen(slot, short, track),
+        "session": _who(slot),
+        "phase": slot.phase,
+        "generated": shown(slot.generated_tokens, fmt.count),
+        "speed": shown(slot.tokens_per_s, fmt.rate),
+        "pair": _pair(slot, short),
+        "ttft": shown(slot.ttft_s, fmt.rate),
+        "age": shown(slot.age_s, fmt.age),
+    }
+
+
+def _seen(slot: Slot, short: bool, track: Track | None) -> dict[str, str]:
+    """What stays true of a request after its end."""
+    counted: Callable[[float], str] = fmt.short_count if short else fmt.count
+    return {
+        "client": clean(known(slot.client)),
+        "model": clean(known(slot.model)),
+        "queue": queued(track),
+        "context": shown(slot.prompt_tokens, counted),
+        "reused": shown(ratio(slot.cached_tokens, slot.prompt_tokens), fmt.percent),
+        "reread": shown(slot.reread_tokens, counted),
+        "limit": shown(slot.max_tokens, fmt.count),
+        "method": slot.method,
+    }
+
+
+def queued(track: Track | None) -> str:
+    """Seconds that it waited, as seen from here; below what it can have been at most."""
+    if track is None:
+        return DASH
+    bound_s = track.waited_at_most_s
+    if bound_s is not None:
+        return f"<{fmt.two_digits(max(0.1, bound_s))}"
+    return shown(track.waited_s, fmt.rate)
+
+
+def _who(slot: Slot) -> str:
+    if isinstance(slot.session, Missing):
+        return "direct" if slot.direct else clean(slot.request_id)
+    return clean(f"{slot.session} {known(slot.agent, '')}").rstrip()
+
+
+def _pair(slot: Slot, short: bool) -> str:
+    passes, tokens = shown(slot.passes_per_s, fmt.tenths), shown(slot.tokens_per_pass, fmt.rate)
+    if passes == DASH and tokens == DASH:
+        return f"{DASH:>6}" + " " * (5 if short else 11)
+    if short:
+        return f"{passes}×{tokens}"
+    return f"{passes:>6} × {tokens:<8}"
+
+
+def finished(request: RecentRequest, form: Layout, track: Track | None) -> Line:
+    """The row of a request that ended: what was seen of it while it ran, and how it ended."""
+    names = {column.name for column in form.columns}
+    reason = clean(known(request.finish_reason))
+    at = f"at {fmt.clock(request.ended_at)}"
+    seen = _seen(track.slot, form.short, track) if track and track.slot else {}
+    row = {
+        **seen,
+        "session": clean(known(request.session, request.request_id)),
+        "phase": "ended" if "finish" in names else reason,
+        "finish": reason,
+        "generated": shown(request.generated_tokens, fmt.count),
+        "speed": shown(request.tokens_per_s, fmt.rate),
+        "pair": "" if "spark" in names else at,
+        "spark": at,
+        "ttft": shown(request.ttft_s, fmt.rate),
+    }
+    return line(
+        *(
+            Span(" " * len(column.gap) + cell(row.get(column.name, ""), column), Role.MUTED)
+            for column in form.columns
+        )
+    )

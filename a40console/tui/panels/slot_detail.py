@@ -1,0 +1,257 @@
+"""Everything known of one request or session: what the drill-in says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from a40console.model.figures import Figure, Missing, Text, number, ratio
+from a40console.model.snapshot import RecentRequest, Session, Slot
+from a40console.tui import format as fmt
+from a40console.tui.bins import Bins
+from a40console.tui.format import DASH, Formatter, shown, unix_seconds
+from a40console.tui.ink import Line, Role, Span, clean, flow, line, wrap
+from a40console.tui.panels.labels import LABEL
+from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
+from a40console.tui.reading import Reading
+from a40console.tui.track import Track
+
+_CHART_ROWS = 4
+_NAME = 9
+_AXIS = 17
+"""Cells before the charts: a name, the top of the scale, the axis."""
+
+_LONGEST_GAP_S = 3.0
+"""Readings further apart than this are not joined in the charts."""
+
+METHODS = {
+    "engine": "by the engine itself, pass by pass: exact",
+    "usage": "from the usage that the engine sends with the stream: exact",
+    "apportioned": (
+        "the engine's exact rate shared out by streamed characters, put right by the final usage: ≈"
+    ),
+}
+"""What each way of counting means."""
+
+_ENDS = {
+    "stop": "the model ended its turn",
+    "end_turn": "the model ended its turn",
+    "tool_use": "the model called a tool: the client has the turn",
+    "tool_calls": "the model called a tool: the client has the turn",
+    "length": "it reached its token limit",
+    "max_tokens": "it reached its token limit",
+    "abort": "it was given up: the client closed it, or somebody aborted it",
+    "aborted": "it was given up: the client closed it, or somebody aborted it",
+    "error": "it failed",
+}
+
+
+def request_detail(reading: Reading, request_id: str, width: int) -> list[Line]:
+    """A request, live, finished, or gone without a word."""
+    track = reading.past.tracks.get(request_id)
+    live = _live(reading, request_id)
+    ended = _ended(reading, request_id, track)
+    slot = live or (track.slot if track else None)
+    lines = [*_state(reading, live, ended, width), *_phases(track, live is not None, width), ()]
+    lines += _identity(request_id, slot, ended, width)
+    lines += [(), *_tokens(slot, ended, live is None, width), (), *_speed(slot, ended, width)]
+    if track is not None and len(track) > 1:
+        lines += [(), *_charts(track, reading.past.now_s if live else track.seen_s, width)]
+    return lines
+
+
+def _live(reading: Reading, request_id: str) -> Slot | None:
+    slots = reading.snapshot.slots
+    if isinstance(slots, Missing):
+        return None
+    return next((slot for slot in slots if slot.request_id == request_id), None)
+
+
+def _ended(reading: Reading, request_id: str, track: Track | None) -> RecentRequest | None:
+    listed = (row for row in reading.snapshot.recent if row.request_id == request_id)
+    return next(listed, track.ended if track else None)
+
+
+def _state(
+    reading: Reading, live: Slot | None, ended: RecentRequest | None, width: int
+) -> list[Line]:
+    if live is not None:
+        role = Role.GOOD if live.phase == "decode" else Role.WARN
+        age = line(Span(f"for {shown(live.age_s, fmt.duration)} in all", Role.MUTED))
+        return [flow([line(Span(f"● {live.phase}", role)), age], width)]
+    if ended is None:
+        text = "○ gone: the service lists it no more, and how it ended was not told"
+        return wrap(text, width, Role.MUTED)
+    at_s = unix_seconds(ended.ended_at)
+    ago = "" if at_s is None else f", {fmt.age(max(0.0, reading.past.now_s - at_s))} ago"
+    reason = fmt.known(ended.finish_reason)
+    means = _ENDS.get(reason, "")
+    said = f"○ ended at {fmt.clock(ended.ended_at)}{ago}: {reason}"
+    return wrap(f"{said} ({means})" if means else said, width, Role.STRONG)
+
+
+def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
+    """The phases in which it was seen, to the second that snapshots are apart."""
+    if track is None or not track.phases:
+        return _fact("phases", Missing("this console never saw it run"), width)
+    parts = [
+        f"{'' if track.watched or index else '≥ '}{phase.name} {fmt.duration(phase.seconds)}"
+        for index, phase in enumerate(track.phases[-6:])
+    ]
+    if live and track.slot is not None and not parts:
+        return []
+    return _fact("phases", "≈ " + " → ".join(parts), width)
+
+
+def _identity(
+    request_id: str, slot: Slot | None, ended: RecentRequest | None, width: int
+) -> list[Line]:
+    unseen = Missing("this console never saw it run")
+    session = slot.session if slot else ended.session if ended else unseen
+    agent = "" if slot is None or isinstance(slot.agent, Missing) else f"  agent {slot.agent}"
+    way = "directly to the engine" if slot is not None and slot.direct else "through the gateway"
+    return [
+        *_fact("request", request_id, width),
+        *_fact("session", _with(session, agent), width),
+        *_fact("client", slot.client if slot else unseen, width),
+        *_fact("model", slot.model if slot else unseen, width),
+        *_fact("came", f"{way}, slot {slot.slot}" if slot else unseen, width),
+    ]
+
+
+def _with(text: Text, tail: str) -> Text:
+    return text if isinstance(text, Missing) or not tail else text + tail
+
+
+def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: int) -> list[Line]:
+    unseen = Missing("this console never saw it run")
+    if slot is None:
+        generated = ended.generated_tokens if ended else unseen
+        context = _fact("context", unseen, width)
+        return [*context, *_figure("generated", generated, fmt.count, width)]
+    made = ended.generated_tokens if over and ended else slot.generated_tokens
+    reused = ratio(slot.cached_tokens, slot.prompt_tokens)
+    share = "" if isinstance(reused, Missing) else f" ({shown(reused, fmt.percent)})"
+    most = (
+        f"  no limit known: {slot.max_tokens.reason}"
+        if isinstance(slot.max_tokens, Missing)
+        else f"  of at most {shown(slot.max_tokens, fmt.count)}"
+    )
+    return [
+        *_figure("context", slot.prompt_tokens, fmt.count, width, " tokens"),
+        *_figure("reused", slot.cached_tokens, fmt.count, width, share),
+        *_figure("re-read", slot.reread_tokens, fmt.count, width),
+        *_figure("generated", made, fmt.count, width, most),
+        *_progress(slot, over, width),
+    ]
+
+
+def _progress(slot: Slot, over: bool, width: int) -> list[Line]:
+    if over or slot.phase != "prefill":
+        return []
+    return _figure("prefilled", slot.prefill_ratio, fmt.percent, width)
+
+
+def _speed(slot: Slot | None, ended: RecentRequest | None, width: int) -> list[Line]:
+    unseen = Missing("this console never saw it run")
+    over = ended is not None
+    speed = ended.tokens_per_s if ended else slot.tokens_per_s if slot else unseen
+    ttft = ended.ttft_s if ended else slot.ttft_s if slot else unseen
+    lines = _figure("speed", speed, fmt.rate, width, " tok/s" + (" in all" if over else ""))
+    if slot is not None and not over:
+        lines += _figure("passes", slot.passes_per_s, fmt.tenths, width, " a second")
+        lines += _figure("tok/pass", slot.tokens_per_pass, fmt.rate, width)
+    lines += _figure("first token", ttft, fmt.latency, width, " after it came")
+    return [*lines, *_fact("counted", METHODS[slot.method] if slot else unseen, width)]
+
+
+def _charts(track: Track, end_s: float, width: int) -> list[Line]:
+    """Its speed, passes and tokens a pass over the time that this console watched."""
+    cells = max(8, width - _AXIS)
+    first_s = next((at_s for at_s, _ in track.speeds()), end_s)
+    span_s = max(end_s - first_s, float(cells) / 2)
+    speeds = _binned(track.speeds(), end_s, span_s, cells)
+    known = [value for value in speeds if value is not None]
+    top, _ = scale(max(known, default=0.0))
+    drawn = area_chart(speeds, height=_CHART_ROWS, top=top)
+    ticks = [f"{fmt.count(top)} ┤", *["│"] * (_CHART_ROWS - 1)]
+    lines = [
+        line(
+            Span(f"{'tok/s' if row == 0 else '':<{_NAME}}", Role.LABEL),
+            Span(f"{ticks[row]:>{_AXIS - _NAME}}", Role.RULE),
+            *(Span(text, Role.SERIES if crest else Role.RULE) for text, crest in runs),
+        )
+        for row, runs in enumerate(drawn)
+    ]
+    for name, values in (("passes/s", track.passes()), ("tok/pass", track.tokens_per_pass())):
+        binned = _binned(values, end_s, span_s, cells)
+        high = max((value for value in binned if value is not None), default=0.0)
+        if high:
+            peak = f"{fmt.rate(high)} ┤"
+            head = line(
+                Span(f"{name:<{_NAME}}", Role.LABEL),
+                Span(f"{peak:>{_AXIS - _NAME}}", Role.RULE),
+            )
+            lines.append(line(head, Span(spark(binned, high, bars=ROW_BARS), Role.SECOND)))
+    tail = f"{fmt.duration(span_s)}, as this console saw it"
+    return [*lines, line(" " * _AXIS, Span(tail, Role.MUTED))]
+
+
+def _binned(
+    values: Iterable[tuple[float, float | None]], end_s: float, span_s: float, cells: int
+) -> list[float | None]:
+    bins = Bins(span_s / cells)
+    before_s, apart_s = None, 1.0
+    for at_s, value in values:
+        if before_s is not None:
+            apart_s = max(apart_s, at_s - before_s)
+        bins.add(at_s, value)
+        before_s = at_s
+    return bins.bridged(end_s, cells, 1.5 * min(apart_s, _LONGEST_GAP_S))
+
+
+def session_detail(session: Session, width: int) -> list[Line]:
+    """A session whose client has the turn: its requests added up."""
+    tool = "" if isinstance(session.tool, Missing) else f": {session.tool} runs"
+    state = f"○ the client's turn{tool}, for {shown(session.phase_s, fmt.duration)}"
+    rows: tuple[tuple[str, Figure, Formatter, str], ...] = (
+        ("context", session.context_tokens, fmt.count, " tokens"),
+        ("window", session.window_tokens, fmt.count, " tokens"),
+        ("prompts", session.prompt_tokens, fmt.count, " tokens"),
+        ("reused", session.reused_tokens, fmt.count, " tokens"),
+        ("re-read", session.reread_tokens, fmt.count, " tokens"),
+        ("hit rate", session.hit_ratio, fmt.percent, ""),
+        ("generated", session.generated_tokens, fmt.count, " tokens"),
+        ("sustained", session.sustained_tokens_per_s, fmt.rate, " tok/s"),
+        ("cost", session.cost_usd, fmt.dollars, ""),
+    )
+    lines = [*wrap(state, width, Role.STRONG), ()]
+    lines += _fact("session", session.session, width)
+    lines += _fact("client", session.client, width)
+    lines += _fact("turns", f"{session.turns}, in {session.requests} requests", width)
+    lines += _fact("began at", fmt.clock(session.started_at), width)
+    lines.append(())
+    for name, figure, formatter, unit in rows:
+        lines += _figure(name, figure, formatter, width, unit)
+    return lines
+
+
+def _figure(
+    label: str, figure: Figure, formatter: Callable[[float], str], width: int, unit: str = ""
+) -> list[Line]:
+    if isinstance(figure, Missing):
+        return _fact(label, figure, width)
+    strong = number(figure) is not None
+    value = Span(shown(figure, formatter), Role.STRONG if strong else Role.TEXT)
+    return [line(_label(label), value, Span(clean(unit), Role.MUTED))]
+
+
+def _fact(label: str, value: Text, width: int) -> list[Line]:
+    missing = isinstance(value, Missing)
+    text = f"{DASH} {value.reason}" if isinstance(value, Missing) else value
+    parts = wrap(text, width - LABEL, Role.MUTED if missing else Role.TEXT) or [line("")]
+    heads = [label, *[""] * (len(parts) - 1)]
+    return [line(_label(head), part) for head, part in zip(heads, parts, strict=True)]
+
+
+def _label(text: str) -> Span:
+    return Span(f"{text:<{LABEL}}", Role.LABEL)

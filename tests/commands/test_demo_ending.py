@@ -1,0 +1,122 @@
+"""The demo's end takes what is proven the demo's own, and nobody who only looks on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from a40console.commands.demo import crowd, demo_home
+from a40console.commands.demo_ending import MARK, end
+from a40console.commands.running import lock_holder
+from a40console.config import Settings
+from a40console.engines.process import EngineProcess
+from a40console.paths import Paths, locate
+from a40console.profiles.loader import load_profiles
+from tests.operations.living import living_engine
+
+SERVICE = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+lock = open(sys.argv[1], "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+lock.write(str(os.getpid()))
+lock.flush()
+time.sleep(60)
+"""
+"""Holds the lock as a service does, and heeds nothing."""
+
+
+@pytest.fixture
+def paths() -> Iterator[Paths]:
+    home = Path(tempfile.mkdtemp(prefix="a4g-", dir="/tmp"))
+    found = locate({"A40CONSOLE_HOME": str(home)})
+    found.state.mkdir()
+    yield found
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def begin(*words: str, folder: Path = Path("/")) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(words, cwd=folder)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.02)
+
+
+async def test_service_and_engine_end_and_the_onlooker_stays(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a40console.commands.demo_ending.HEEDS_WITHIN_S", 0.3)
+    (paths.home / MARK).touch()
+    log = paths.home / "state" / "service.log"
+    log.touch()
+    service = begin(sys.executable, "-c", SERVICE, str(paths.service_lock))
+    onlooker = begin("tail", "-f", str(log), folder=paths.state)
+    profile = load_profiles(paths.profiles).find("sim-a40-qwen3-coder-30b")
+    try:
+        async with living_engine(paths, profile) as run:
+            until(lambda: lock_holder(paths) == service.pid)
+            folder = run.folder(paths.engine_runs)
+            engine = EngineProcess.recorded(folder)
+            assert engine is not None
+            assert engine.leader_alive()
+            await end(paths)
+            assert service.wait(5) == -9
+            assert not engine.leader_alive()
+            assert onlooker.poll() is None, "it is the operator's"
+            assert not paths.home.exists()
+    finally:
+        for process in (service, onlooker):
+            process.kill()
+            process.wait()
+
+
+async def test_a_pid_in_a_lock_that_somebody_else_holds_is_let_alone(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a40console.commands.demo_ending.HEEDS_WITHIN_S", 0.3)
+    (paths.home / MARK).touch()
+    stranger = begin("sleep", "60")
+    script = SERVICE.replace("os.getpid()", str(stranger.pid))
+    service = begin(sys.executable, "-c", script, str(paths.service_lock))
+    try:
+        until(lambda: lock_holder(paths) == stranger.pid)
+        await end(paths)
+        assert stranger.poll() is None
+    finally:
+        for process in (service, stranger):
+            process.kill()
+            process.wait()
+
+
+async def test_a_home_that_is_no_demos_is_let_alone(paths: Paths) -> None:
+    await end(paths)
+    assert paths.state.exists()
+
+
+def test_a_service_that_does_not_start_leaves_nothing(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(paths: Paths) -> None:
+        paths.service_lock.touch()
+        raise RuntimeError("it did not start")
+
+    monkeypatch.setattr("a40console.commands.demo._serve", fails)
+    with (
+        pytest.raises(RuntimeError),
+        demo_home(Settings(), paths) as demo,
+        crowd(demo),
+    ):
+        pytest.fail("there is no service")
+    assert not demo.home.exists()
+    assert not demo.runtime.exists()

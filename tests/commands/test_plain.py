@@ -1,0 +1,149 @@
+"""`a40console --plain`: a conversation of lines, with the commands of the table as words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from a40console.commands.plain_words import understand
+from a40console.model.command import COMMANDS
+from a40console.paths import Paths
+from a40console.tui.keymap import resolve
+from tests.commands.console_process import Run, Service, on_terminal
+
+KEYS = resolve({})
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("start", "engine.start"),
+        ("start tiny", "engine.start"),
+        ("S", "engine.start"),
+        ("Engine.Start tiny", "engine.start"),
+        ("stop", "engine.stop"),
+        ("stop service", "service.stop"),
+        ("why", "limit.explain"),
+        ("why slow", "limit.explain"),
+        ("w", "limit.explain"),
+        ("s", "engine.speculation"),
+        ("note pruning off", "note.add"),
+        ("  restart  ", "engine.restart"),
+    ],
+)
+def test_a_command_is_understood_by_key_name_and_id(line: str, meant: str) -> None:
+    command = understand(line, KEYS).command
+    assert command is not None
+    assert command.id == meant
+
+
+def test_every_command_can_be_said() -> None:
+    for command in COMMANDS:
+        meaning = understand(command.id, KEYS)
+        assert meaning.command is command or meaning.own
+
+
+def test_the_rest_of_the_line_is_the_argument() -> None:
+    assert understand("start  tiny", KEYS).argument == "tiny"
+    assert understand("say all", KEYS).argument == "all"
+    assert understand("note pruning is off", KEYS).argument == "pruning is off"
+
+
+@pytest.mark.parametrize(
+    ("line", "own"), [("status", "status"), ("1", "status"), ("?", "help"), ("q", "quit")]
+)
+def test_words_of_the_mode_and_keys_for_them(line: str, own: str) -> None:
+    assert understand(line, KEYS).own == own
+
+
+def test_what_is_not_understood_is_said_with_the_nearest_word() -> None:
+    assert "Did you mean restart" in understand("restrat", KEYS).problem
+    assert understand("s" * 40, KEYS).problem
+
+
+def conversation(console: Run, *lines: str) -> str:
+    run = console("--plain", stdin="".join(f"{line}\n" for line in lines).encode())
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+    return run.stdout
+
+
+def test_it_reports_answers_and_leaves(console: Run, service: Service) -> None:
+    service(state="serving", slots=2)
+    said = conversation(console, "status", "why", "events", "findings", "quit", "status")
+    assert said.count("SERVING. ") == 2, "once unasked, once asked, and nothing after quit"
+    assert "Limit: " in said
+    assert "out of memory." in said, "no escape of a log's reaches the terminal"
+    assert said.splitlines()[-1] == "Left. Service and engine keep running."
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", said)
+
+
+def test_the_end_of_the_input_is_the_end(console: Run, service: Service) -> None:
+    service(state="serving")
+    said = conversation(console)
+    assert "SERVING" in said
+
+
+def test_a_command_is_done_and_told(console: Run, service: Service) -> None:
+    service(state="absent")
+    said = conversation(console, "start tiny")
+    assert "Start engine: under way." in said
+    assert "Start engine: done." in said
+
+
+def test_what_cannot_be_done_is_refused_with_the_reason(console: Run, service: Service) -> None:
+    service(state="serving")
+    assert "Not now: the engine is serving." in conversation(console, "start tiny")
+
+
+@pytest.mark.parametrize(("answer", "done"), [("yes", True), ("no", False), ("", False)])
+def test_a_question_takes_the_next_line(
+    answer: str, done: bool, console: Run, service: Service
+) -> None:
+    service(state="serving")
+    said = conversation(console, "stop", answer or "x", "status")
+    assert "Type yes to do it." in said
+    assert ("Stop engine: under way." in said) is done
+    assert ("Nothing done." in said) is not done
+
+
+def test_a_question_that_gets_no_answer_is_a_no(console: Run, service: Service) -> None:
+    service(state="serving")
+    assert "Nothing done." in conversation(console, "stop")
+
+
+def test_the_token_is_not_said(console: Run, service: Service) -> None:
+    service(state="serving")
+    said = conversation(console, "connect", "engine", "logs", "cost", "help", "mute", "pause")
+    assert "secret-token" not in said
+    assert "is for the screen" in said
+    assert "start, or S with a profile" in said
+    assert "Alarms off" in said
+
+
+def test_a_terminal_gets_lines_and_nothing_that_moves(
+    environment: dict[str, str], paths: Paths, service: Service
+) -> None:
+    service(state="serving", slots=1)
+    code, written = on_terminal(environment, "--plain", stdin="quit\n")
+    assert code == 0
+    assert "\x1b" not in written
+    assert "SERVING" in written
+
+
+def test_without_a_terminal_the_screen_names_the_way_in_sentences(console: Run) -> None:
+    run = console()
+    assert run.returncode == 2
+    assert "a40console --plain" in run.stderr
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_that_cannot_be_drawn_on_is_refused_politely(
+    term: str, environment: dict[str, str], paths: Paths
+) -> None:
+    code, written = on_terminal(environment, term=term)
+    assert code == 2
+    assert "a40console --plain" in written
+    assert "\x1b" not in written
+    assert not paths.control_socket.exists(), "nothing was started for it"
