@@ -14,7 +14,6 @@ from tests.draw_screens import SIZES, STATES, remember
 from tests.tui.driving import Driven, screen_text, until
 from tests.tui.fake_service import FakeService
 
-
 SHOWN = {
     "2": "vllm.metrics",
     "3": "200 lines",
