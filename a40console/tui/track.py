@@ -13,6 +13,10 @@ from a40console.tui.bins import Bins
 
 SPARK_SPAN_S = 60.0
 _POINTS = 600
+_STEP_S = 0.5
+"""Readings that come faster are not all kept."""
+
+_SPARK_POINTS = int(SPARK_SPAN_S / _STEP_S)
 _SPANS = 48
 _GAP = -1.0
 """Stands for no value in the arrays: rates are never below zero."""
@@ -90,6 +94,8 @@ class Track:
         self._see_phase(slot, at_s, age_s)
         self.slot = slot
         self.seen_s = at_s
+        if self._times and self._times[-1] <= at_s < self._times[-1] + _STEP_S:
+            return
         speed = number(slot.window_tokens_per_s)
         self._times.append(at_s)
         self._speeds.append(_GAP if speed is None else speed)
@@ -146,7 +152,7 @@ class Track:
     def recent_peak(self) -> float:
         """The highest speed in the span of the sparks; 0 where none is known."""
         last = self._times[-1] if self._times else 0.0
-        count = sum(1 for at_s in self._times[-int(SPARK_SPAN_S) :] if at_s > last - SPARK_SPAN_S)
+        count = sum(1 for at_s in self._times[-_SPARK_POINTS:] if at_s > last - SPARK_SPAN_S)
         return max(0.0, max(self._speeds[-count:], default=0.0)) if count else 0.0
 
     def spark(self, now_s: float, cells: int) -> list[float | None]:
