@@ -66,6 +66,7 @@ class ManualClock:
             for agent in agents
         ]
         self._sent: dict[str, _Sent] = {}
+        self._asked = 0
 
     def __call__(self) -> float:
         """The time."""
@@ -101,7 +102,10 @@ class ManualClock:
     def _send(self, client: _Client) -> None:
         turn = client.agent.turns[client.turn]
         body = client.conversation.body(turn, client.turn)
-        name = _request_id(f"{client.agent.session} {client.agent.name} {client.turn}")
+        self._asked += 1
+        name = _request_id(
+            f"{client.agent.session} {client.agent.name} {client.turn} {self._asked}"
+        )
         asked = read(self._settings, "messages", body, name)
         client.order, client.due_s, client.text = asked.order, None, ""
         self._take(self._core.submit(asked.order, self.now_s))

@@ -13,7 +13,7 @@ from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.history import history_point
-from a40console.model.snapshot import RecentRequest, Session, Snapshot
+from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui.bins import Bins, Kind
 from a40console.tui.format import unix_seconds
 from a40console.tui.timeline import SPEED_SPAN_S, Timeline, TimeView
@@ -206,7 +206,7 @@ class Past:
     def _observe_rows(self, snapshot: Snapshot) -> None:
         if not isinstance(snapshot.slots, Missing):
             for slot in snapshot.slots:
-                self._track(slot.request_id).see(slot, self.now_s)
+                self._request(slot).see(slot, self.now_s)
         if not isinstance(snapshot.sessions, Missing):
             for session in snapshot.sessions:
                 self._track(session_key(session))
@@ -215,6 +215,15 @@ class Past:
         self._forget()
         live = (track for track in self.tracks.values() if track.seen_s >= self.now_s)
         self._highest = max((track.recent_peak for track in live if not track.ended), default=0.0)
+
+    def _request(self, slot: Slot) -> Track:
+        """Its track; a client may give a second request the id of one that is over."""
+        known, age_s = self.tracks.get(slot.request_id), number(slot.age_s)
+        if known is not None and known.ended is not None and age_s is not None:
+            began_s = self.now_s - age_s
+            if began_s > known.last_live_s:
+                del self.tracks[slot.request_id]
+        return self._track(slot.request_id)
 
     def _track(self, key: str) -> Track:
         track = self.tracks.get(key)

@@ -131,6 +131,11 @@ class Track:
         return self.first_age_s is not None and self.first_age_s <= _PROMPT_S
 
     @property
+    def last_live_s(self) -> float:
+        """When it was last seen under way; before all time where it never was."""
+        return self.phases[-1].until_s if self.phases else float("-inf")
+
+    @property
     def waited_s(self) -> Figure:
         """Seconds held at the gateway and queued in the engine, from the phases that were seen."""
         if not self.watched:

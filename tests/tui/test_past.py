@@ -174,6 +174,20 @@ def test_a_finished_request_keeps_what_was_seen_of_it() -> None:
     assert past.ended_within(replace(LIVE, end_s=past.now_s - 2000)) == []
 
 
+def test_a_second_request_with_the_id_of_one_that_is_over_is_another() -> None:
+    """A client chooses its ids: what one waited must not be told of the next."""
+    past = Past()
+    first = make.slot(request_id="again", phase="queued", age_s=1.0)
+    past.observe(make.snapshot(at=make.at(300), slots=(first,)))
+    past.observe(
+        make.snapshot(at=make.at(299), slots=(), recent=(make.recent(request_id="again"),))
+    )
+    second = make.slot(request_id="again", phase="queued", age_s=0.5)
+    past.observe(make.snapshot(at=make.at(100), slots=(second,)))
+    assert past.tracks["again"].ended is None
+    assert number(past.tracks["again"].waited_s) == pytest.approx(0.5, abs=0.01)
+
+
 def test_older_events_that_are_read_later_take_their_place() -> None:
     past = Past()
     past.mark([Event(9200, make.at(10), "engine.serving", "serves")])
