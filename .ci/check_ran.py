@@ -6,8 +6,8 @@ Usage: check_ran.py LIST JUNIT_XML...
 from __future__ import annotations
 
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 
 def passed(reports: list[Path]) -> set[str]:

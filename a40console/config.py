@@ -20,14 +20,17 @@ def instant(value: object) -> object:
     """A TOML date and time, or its text, as ISO 8601 in UTC; anything else as it is.
 
     Raises:
-        ValueError: If it is no date and time, or names no time zone.
+        ValueError: If it is no date and time, names no time zone, or lies outside all years.
     """
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime):
         return value
     if moment.tzinfo is None:
         raise ValueError("has no time zone: write it as 2026-11-29T10:00:00Z")
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    try:
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError as error:
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,10 @@ def load_settings(path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(
             f"{path} is not valid TOML", evidence=str(error), remedy="Mend or remove the file."
+        ) from error
+    except RecursionError as error:
+        raise UsageError(
+            f"{path} is nested too deeply", remedy="Mend or remove the file."
         ) from error
     except ValidationError as error:
         raise UsageError(

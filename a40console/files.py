@@ -34,4 +34,16 @@ def read_json(path: Path) -> Any:
         OSError: If it cannot be read.
         ValueError: If it is not JSON.
     """
-    return json.loads(path.read_text(encoding="utf-8"))
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The JSON value of a text.
+
+    Raises:
+        ValueError: If it is not JSON, or nested deeper than can be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

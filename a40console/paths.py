@@ -14,6 +14,9 @@ import platformdirs
 
 from a40console.errors import RefusedError
 
+DEMO_MARK = "a40console-demo"
+"""A file of this name says that a home is a demo's, and may be removed; it names the owner."""
+
 
 @dataclass(frozen=True, slots=True)
 class Paths:

@@ -150,8 +150,8 @@ def telemetry_broken(snapshot: Snapshot, extra: Evidence) -> Finding | None:
 
 
 def state_not_written(snapshot: Snapshot, extra: Evidence) -> Finding | None:
-    """The service's own state cannot be written."""
-    if not snapshot.service.read_only or snapshot.engine.kind == "foreign":
+    """The service's own state cannot be written; a watcher without a home keeps none."""
+    if not snapshot.service.read_only or not snapshot.service.home:
         return None
     return Finding(
         code="state-not-written",

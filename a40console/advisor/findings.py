@@ -50,7 +50,7 @@ class Found:
 
     finding: Finding
     steady: bool
-    """Whether it judges a level that flickers: it comes and goes with delay."""
+    """Whether it judges what flickers, a level or a source: it comes and goes with delay."""
 
 
 _AT_ONCE: tuple[Rule, ...] = (
@@ -59,7 +59,6 @@ _AT_ONCE: tuple[Rule, ...] = (
     engine.engine_hung,
     engine.engine_failed,
     engine.start_stalled,
-    engine.telemetry_broken,
     engine.state_not_written,
     machine.gpu_unread,
     machine.oom_killed,
@@ -69,6 +68,7 @@ _AT_ONCE: tuple[Rule, ...] = (
 )
 
 _STEADY: tuple[Rule, ...] = (
+    engine.telemetry_broken,
     machine.gpu_slowed,
     machine.gpu_memory_held,
     machine.memory_short,

@@ -10,21 +10,27 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from a40console.commands.console import check_terminal, open_console
-from a40console.commands.demo_ending import MARK, end
+from a40console.commands.demo_ending import end
 from a40console.commands.invocation import Invocation
 from a40console.commands.output import note
 from a40console.commands.running import ensure_service
 from a40console.config import Settings
+from a40console.errors import RefusedError
+from a40console.model.wording import size
 from a40console.paths import Paths, locate, make_private
+from a40console.service.demo_owner import mark_owned
 
 PROFILE = "sim-a40-qwen3-coder-30b"
+NEEDS_BYTES = 64 * 1000 * 1000
+"""What a demo of some hours writes, with room to spare."""
+
 ENDS_WITHIN_S = 60.0
 """What the clients allow the service, its engine and themselves, and a little more."""
 
@@ -55,12 +61,12 @@ def command(invocation: Invocation, *, screenshots: Path | None) -> int:
 @contextmanager
 def demo_home(settings: Settings, theirs: Paths) -> Generator[Paths]:
     """A home for one demo, with the operator's theme and keys, removed again."""
-    home = Path(tempfile.mkdtemp(prefix="a40-demo-"))
+    home = _folder()
     before = os.environ.get("A40CONSOLE_HOME")
     os.environ["A40CONSOLE_HOME"] = str(home)
     paths = locate()
     try:
-        (home / MARK).touch()
+        mark_owned(home)
         make_private(paths.config)
         paths.config_file.write_text(_config(settings), encoding="utf-8")
         if theirs.themes.is_dir():
@@ -73,6 +79,23 @@ def demo_home(settings: Settings, theirs: Paths) -> Generator[Paths]:
             os.environ["A40CONSOLE_HOME"] = before
         shutil.rmtree(home, ignore_errors=True)
         shutil.rmtree(paths.runtime, ignore_errors=True)
+
+
+def _folder() -> Path:
+    """A new folder on a disk with room for a demo."""
+    try:
+        place = tempfile.gettempdir()
+        free = shutil.disk_usage(place).free
+        if free >= NEEDS_BYTES:
+            return Path(tempfile.mkdtemp(prefix="a40-demo-", dir=place))
+        evidence = f"{size(free)} are free in {place}, and {size(NEEDS_BYTES)} are needed"
+    except OSError as error:
+        evidence = str(error)
+    raise RefusedError(
+        "There is no room for a demo",
+        evidence=evidence,
+        remedy="Free space there, or set TMPDIR to a folder on another disk.",
+    )
 
 
 @contextmanager
@@ -97,12 +120,20 @@ def crowd(paths: Paths) -> Generator[None]:
         asyncio.run(_serve(paths))
         yield
     finally:
-        note("The demo ends: its service and its simulated engine are stopped.")
-        clients.terminate()
         try:
-            clients.wait(ENDS_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            clients.kill()
+            with suppress(OSError):  # the terminal may be gone
+                note("The demo ends: its service and its simulated engine are stopped.")
+        finally:
+            _end(paths, clients)
+
+
+def _end(paths: Paths, clients: subprocess.Popen[bytes]) -> None:
+    try:
+        clients.terminate()
+        clients.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        clients.kill()
+    finally:
         asyncio.run(end(paths))  # of what the clients could not end
 
 

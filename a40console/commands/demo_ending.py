@@ -19,10 +19,7 @@ from contextlib import suppress
 from a40console.commands.running import is_locked, lock_holder
 from a40console.commands.stop import holds_open, service_processes
 from a40console.engines.process import EngineProcess
-from a40console.paths import Paths, locate
-
-MARK = "a40console-demo"
-"""A file of this name says that the home is a demo's, and may be removed."""
+from a40console.paths import DEMO_MARK, Paths, locate
 
 COMES_UP_WITHIN_S = 5.0
 """A service that was started a moment ago has its lock by then."""
@@ -33,7 +30,7 @@ POLL_S = 0.05
 
 async def end(paths: Paths) -> None:
     """End what is left of a demo and remove its folders; a home without its mark is left alone."""
-    if not (paths.home / MARK).is_file():
+    if not (paths.home / DEMO_MARK).is_file():
         return
     if not paths.service_lock.exists():
         await _until(lambda: is_locked(paths), COMES_UP_WITHIN_S)

@@ -72,7 +72,8 @@ def _end(start: EngineStart) -> str:
         return ""
     at = start.ended_at if isinstance(start.ended_at, Missing) else second_of(start.ended_at)
     when = at.reason if isinstance(at, Missing) else f"ended {at}"
-    return f"{when}: {end.cause} ({_how(end)})"
+    how = _how(end)
+    return f"{when}: {end.cause}" if how in end.cause else f"{when}: {end.cause} ({how})"
 
 
 def _how(end: EngineEnd) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_rich, printable
+from a40console.commands.output import note, print_json, print_rich, printable, terminal_width
 from a40console.commands.running import connect
 from a40console.commands.since import since_seconds
 from a40console.errors import UsageError
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 TABLE_POINTS = 30
 SCRIPT_POINTS = 900
+_BY_WORTH = (
+    *("at", "tok/s", "running", "TTFT", "waiting", "KV", "hit", "peak"),
+    *("prefill", "GPU", "vCPU", "VRAM GiB", "W"),
+)
+"""The columns, those that a narrow terminal shows first."""
+
+_GAP = 3
+"""Cells between two columns."""
+
 _ABOUT = ("at_s", "known_ratio", "simulated")
 SERIES = tuple(field.name for field in fields(HistoryPoint) if field.name not in _ABOUT)
 
@@ -50,7 +60,7 @@ def command(
     elif as_csv:
         click.echo(as_csv_text(history), nl=False)
     else:
-        print_rich(invocation, _table(history))
+        print_rich(invocation, _table(history, terminal_width()))
     if history.trouble is not None:
         note(f"The disk takes no history: {history.trouble}")
 
@@ -84,27 +94,42 @@ def as_csv_text(history: History) -> str:
     return text.getvalue()
 
 
-def _table(history: History) -> RenderableType:
+def _table(history: History, width: int) -> RenderableType:
+    """As many columns as fit with whole figures, the most telling first."""
     from rich import box
     from rich.table import Table
 
+    rows = [_cells(point) for point in history.points]
+    simulated = any(point.simulated for point in history.points)
+    names = _fitting(rows, width - (len("SIMULATED") + _GAP if simulated else 0))
+    left_out = "" if len(names) == len(_cells(None)) else "; all columns with --csv or --json"
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, 1),
         pad_edge=False,
         show_edge=False,
-        caption=printable(f"a point is {duration(history.step_s)}"),
+        caption=printable(f"a point is {duration(history.step_s)}{left_out}"),
         caption_justify="left",
     )
-    for name in _cells(None):
+    for name in names:
         table.add_column(name, justify="left" if name == "at" else "right", no_wrap=True)
-    simulated = any(point.simulated for point in history.points)
     if simulated:
         table.add_column("engine", no_wrap=True)
-    for point in history.points:
+    for point, cells in zip(history.points, rows, strict=True):
         engine = ["SIMULATED" if point.simulated else ""] if simulated else []
-        table.add_row(*(printable(cell) for cell in _cells(point).values()), *engine)
+        table.add_row(*(printable(cells[name]) for name in names), *engine)
     return table
+
+
+def _fitting(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
+    """The columns that fit beside each other, in their own order."""
+    left, fitting = width + _GAP, []
+    for name in _BY_WORTH:
+        left -= max(map(len, (name, *(row[name] for row in rows)))) + _GAP
+        if left < 0:
+            break
+        fitting.append(name)
+    return [name for name in _cells(None) if name in fitting]
 
 
 def _cells(point: HistoryPoint | None) -> dict[str, str]:

@@ -11,13 +11,16 @@ import click
 
 from a40console.commands.asking import confirm, yes_option
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_rich, printable
+from a40console.commands.output import note, print_json, print_rich, printable, terminal_width
 from a40console.commands.transfer import TransferLine
 from a40console.engines.transfer import TransferRate
 from a40console.errors import CheckFailedError
 from a40console.model.wording import size
 from a40console.operations.models import ModelStore, StoredModel
 from a40console.profiles.loader import load_profiles
+
+_WITH_PATHS = 100
+"""On fewer columns the table leaves the paths to `--json`."""
 
 _STATES = {
     "verified": "verified",
@@ -110,10 +113,13 @@ def _print_table(invocation: Invocation, models: tuple[StoredModel, ...]) -> Non
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for name in ("model", "state", "size", "profiles", "where"):
-        table.add_column(name, overflow="fold")
+    # Names are typed again: the model's stays whole, the others are broken at blanks alone.
+    names = ("model", "state", "size", "profiles", "where")
+    shown = names if terminal_width() >= _WITH_PATHS else names[:-1]
+    for name in shown:
+        table.add_column(name, overflow="ellipsis", no_wrap=name in {"model", "size"})
     for model in models:
-        table.add_row(*map(printable, _cells(model)))
+        table.add_row(*map(printable, _cells(model)[: len(shown)]))
     print_rich(invocation, table)
 
 

@@ -27,6 +27,7 @@ from a40console.model.snapshot import Snapshot
 from a40console.service.client import ServiceClient
 from a40console.tui import keymap
 from a40console.tui.alarms import Alarms
+from a40console.tui.demo_home import is_demo
 from a40console.tui.glyphs import to_ascii
 
 Say = Callable[[str], None]
@@ -34,6 +35,8 @@ Say = Callable[[str], None]
 LIMIT_REST_S = 5.0
 """What limits the speed is told at most so often: it may waver between two causes."""
 
+_LEFT = "Left. Service and engine keep running."
+_DEMO_LEFT = "Left. The demo ends, and nothing was paid: its engine was SIMULATED."
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 5.0
 
@@ -53,7 +56,7 @@ def run_plain(invocation: Invocation) -> int:
 
 async def _run(invocation: Invocation, settings: Settings, say: Say) -> int:
     async with await ensure_service(invocation.paths) as client:
-        talk = Talk(client, settings, say)
+        talk = Talk(client, settings, say, demo=is_demo(invocation.paths))
         return await talk.run(_lines())
 
 
@@ -76,8 +79,14 @@ async def _lines() -> AsyncIterator[str]:
 class Talk:
     """One conversation: follows the service, tells what changed, does what is typed."""
 
-    def __init__(self, client: ServiceClient, settings: Settings, say: Say) -> None:
+    def __init__(
+        self, client: ServiceClient, settings: Settings, say: Say, *, demo: bool = False
+    ) -> None:
         self._client = client
+        self._farewell = _DEMO_LEFT if demo else _LEFT
+        self._just_told: Snapshot | None = None
+        """What the report at the beginning told, until the first line was obeyed."""
+
         self._keys = keymap.resolve(settings.keys)
         self._say = say
         self._alarms = Alarms()
@@ -131,6 +140,7 @@ class Talk:
         before, self._desk.snapshot = self._told, snapshot
         if before is None:
             self._announce(report(snapshot))
+            self._just_told = snapshot
         elif self._desk.lost is not None:
             self._announce(["The service answers again.", *report(snapshot)])
         else:
@@ -168,7 +178,10 @@ class Talk:
         if self._acts.takes_answer:
             self._acts.answer(line.strip())
             return False
+        told, self._just_told = self._just_told, None
         meaning = understand(line, self._keys)
+        if meaning.own == "status" and told is not None and told is self._desk.snapshot:
+            return False  # the very report that stands above
         if meaning.problem:
             self._say(meaning.problem)
         elif meaning.command is not None:
@@ -186,7 +199,7 @@ class Talk:
             "help": lambda rest: self._acts.help(),
         }
         if word == "quit":
-            self._say("Left. Service and engine keep running.")
+            self._say(self._farewell)
             return True
         words[word](argument)
         return False

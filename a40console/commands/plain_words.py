@@ -27,6 +27,16 @@ _SAME = {
 """Commands of the table that a word of our own does here."""
 
 
+_ARGUMENTS = {
+    "": "",
+    "profile": "a profile",
+    "mode": "on or off",
+    "text": "a text",
+    "engine": "yes or no, whether the engine stops too",
+}
+"""What a command is told, by the name of its argument."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """What a line asks for."""
@@ -97,6 +107,6 @@ def manual(commands: Iterable[Command], keys: Keymap) -> list[str]:
             continue
         key = keys.hint(command.id)
         word = next(iter(names_of(command)))
-        argument = f" with a {command.argument}" if command.argument else ""
+        argument = f" with {_ARGUMENTS[command.argument]}" if command.argument else ""
         lines.append(f"{word}{f', or {key}' if key else ''}{argument}: {command.help}")
     return lines

@@ -34,6 +34,9 @@ _CONSEQUENCES = re.compile(
     r"|ChatCompletionStreamResponse|EngineGenerateError|WorkerProc initialization failed"
 )
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_EVERYDAY = re.compile(r"(?:\([\w.-]+ pid=\d+\) )?(?:INFO|DEBUG)\b|\d+\.\d\d\.\d{3}\.\d{3} [ID] ")
+"""A line of the log, prefix and all, that vLLM or llama.cpp says is no complaint."""
+
 _BELOW = ("EngineCore", "Worker", "VllmWorker")
 _ASKED_TO_STOP = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
 _AGAIN = "Start it again; if it happens again, see the output of this start."
@@ -74,12 +77,12 @@ def diagnose(ending: Ending) -> Diagnosis:
         or _stopped(ending, lines)
         or _known_fault(ending, lines)
         or _core_death(ending, written)
-        or _by_signal(ending, lines)
+        or _by_signal(ending)
         or _failed_start(ending, lines)
         or Diagnosis(
             kind="unknown",
             cause=ending.exit.cause,
-            evidence=_last(lines),
+            evidence=_last(ending),
             remedy=_AGAIN,
         )
     )
@@ -88,9 +91,13 @@ def diagnose(ending: Ending) -> Diagnosis:
 def _messages(ending: Ending) -> list[tuple[str, str]]:
     """Who wrote each line, where it says, and the line itself without escapes and prefix."""
     lines = [strip_escapes(line).rstrip() for line in ending.lines or ending.exit.last_lines]
+    return [_message(ending, line) for line in lines]
+
+
+def _message(ending: Ending, line: str) -> tuple[str, str]:
     if ending.profile.speaks_vllm:
-        return [vllm.split_prefix(line) for line in lines]
-    return [("", llamacpp.strip_prefix(line)) for line in lines]
+        return vllm.split_prefix(line)
+    return "", llamacpp.strip_prefix(line)
 
 
 def _never_began(exit_: EngineExit) -> Diagnosis | None:
@@ -201,8 +208,8 @@ def _signal_of(exit_: EngineExit) -> str | None:
     return exit_.signal or _SIGNALS.get((exit_.code or 0) - 128)
 
 
-def _by_signal(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
-    name, last = _signal_of(ending.exit), _last(lines)
+def _by_signal(ending: Ending) -> Diagnosis | None:
+    name, last = _signal_of(ending.exit), _last(ending)
     told = "" if ending.exit.signal else f", told by exit code {ending.exit.code}"
     if name == "SIGKILL" and _killed_for_memory(ending.exit):
         return Diagnosis(
@@ -233,7 +240,7 @@ def _failed_start(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     if ending.phase == "ready":
         return None
     root = _root_exception(lines)
-    evidence = root or _last(lines)
+    evidence = root or _last(ending)
     fast = ending.phase == "starting" or (
         ending.profile.kind == "llamacpp" and ending.after_s is not None and ending.after_s < FAST_S
     )
@@ -260,8 +267,15 @@ def _root_exception(lines: Sequence[str]) -> str | None:
     return None
 
 
-def _last(lines: Sequence[str]) -> str:
-    return next((_cut(line) for line in reversed(lines) if line.strip()), "it wrote nothing")
+def _last(ending: Ending) -> str:
+    """The last line; one that is no complaint is no evidence of an end."""
+    lines = [strip_escapes(line) for line in ending.lines or ending.exit.last_lines]
+    last = next((line for line in reversed(lines) if line.strip()), None)
+    if last is None:
+        return "it wrote nothing"
+    if _EVERYDAY.match(last):
+        return "its last line tells of no fault"
+    return _cut(_message(ending, last)[1])
 
 
 def _cut(text: str) -> str:

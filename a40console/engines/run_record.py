@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from a40console.engines.tree import ProcessId
+from a40console.files import parse_json
 
 ENGINE_FILE = "engine.json"
 EXIT_FILE = "exit.json"
@@ -91,7 +91,7 @@ UNSEEN_EXIT = EngineExit()
 def read_identity(run_dir: Path) -> EngineIdentity | None:
     """Who the engine of a run directory is; None where no record can be read."""
     try:
-        record = json.loads((run_dir / ENGINE_FILE).read_bytes())
+        record = parse_json((run_dir / ENGINE_FILE).read_bytes())
         return EngineIdentity(
             leader=ProcessId(int(record["pid"]), int(record["start_ticks"])),
             keeper=ProcessId(int(record["keeper_pid"]), int(record["keeper_start_ticks"])),
@@ -106,7 +106,7 @@ def read_identity(run_dir: Path) -> EngineIdentity | None:
 def read_exit(run_dir: Path) -> EngineExit | None:
     """How the engine of a run directory ended; None where no record can be read."""
     try:
-        record = json.loads((run_dir / EXIT_FILE).read_bytes())
+        record = parse_json((run_dir / EXIT_FILE).read_bytes())
         return EngineExit(
             code=record["code"],
             signal=record["signal"],

@@ -20,7 +20,7 @@ from a40console.engines.hub import INCOMPLETE, content_name
 from a40console.engines.model_sources import HUB_SCRIPT
 from a40console.engines.weights import PROGRESS_PERIOD_S, STALL_S, Progress
 from a40console.errors import CheckFailedError, ConsoleError, RefusedError
-from a40console.files import write_private
+from a40console.files import parse_json, write_private
 from a40console.model.wording import size
 
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -316,7 +316,7 @@ def _missing(folder: Path, commit: str | None) -> str | None:
         return "config.json"
     for index in snapshot.glob(INDEX):
         with suppress(OSError, ValueError, AttributeError):
-            names = set(json.loads(index.read_bytes())["weight_map"].values())
+            names = set(parse_json(index.read_bytes())["weight_map"].values())
             absent = sorted(name for name in names if not (snapshot / name).exists())
             return f"{len(absent)} of {len(names)} weight files" if absent else None
     if not any(path.suffix in WEIGHTS and path.exists() for path in snapshot.iterdir()):
@@ -331,7 +331,7 @@ def _mark(blob: Path) -> list[int]:
 
 def _read_marks(marks: Path) -> dict[str, list[int]]:
     with suppress(OSError, ValueError):
-        known = json.loads(marks.read_bytes())
+        known = parse_json(marks.read_bytes())
         return known if isinstance(known, dict) else {}
     return {}
 

@@ -21,7 +21,8 @@ from a40console.engines.model_sources import (
     WheelSource,
 )
 from a40console.errors import CheckFailedError, RefusedError
-from a40console.files import write_private
+from a40console.files import parse_json, write_private
+from a40console.model.file_name import name_fault
 from a40console.model.profile import ModelFile
 from a40console.model.wording import size
 
@@ -30,6 +31,9 @@ STALL_S = 90.0
 """A source that brings no byte for this long is given up for the next."""
 
 STAT_BLOCK_BYTES = 512
+SCRATCH = ".fetching-"
+"""Begins the name of the folder that a fetch works in."""
+
 Progress = Callable[[int, int], None]
 """Bytes here, bytes in all."""
 
@@ -55,7 +59,7 @@ async def ensure_file(
         RefusedError: If no source brings it, the disk is full, or another process fetches it.
         CheckFailedError: If what a source brought is not the pinned file; it is moved aside.
     """
-    target = folder / Path(file.file).name
+    target = place(file, folder)
     if await asyncio.to_thread(is_right, target, file):
         return target
     scratch = _scratch(file, folder)
@@ -86,7 +90,7 @@ def is_right(target: Path, file: ModelFile) -> bool:
         if target.stat().st_size != file.size_bytes:
             return False
         with suppress(OSError, ValueError):
-            if json.loads(_marker(target).read_bytes()) == _mark(target, file):
+            if parse_json(_marker(target).read_bytes()) == _mark(target, file):
                 return True
         right = _sha256(target) == file.sha256
     except OSError:
@@ -107,7 +111,7 @@ def look(target: Path, file: ModelFile, *, verify: bool) -> Look:
     if verify:
         return "verified" if is_right(target, file) else "damaged"
     with suppress(OSError, ValueError):
-        if json.loads(_marker(target).read_bytes()) == _mark(target, file):
+        if parse_json(_marker(target).read_bytes()) == _mark(target, file):
             return "verified"
     return "here"
 
@@ -133,26 +137,54 @@ def is_fetching(file: ModelFile, folder: Path) -> bool:
 
 
 def files_of(file: ModelFile, folder: Path) -> list[Path]:
-    """Everything that we keep of a file: itself, our mark, and what fetches left."""
-    target = folder / Path(file.file).name
+    """Everything that we keep of a file: itself, our mark, and what fetches left.
+
+    Raises:
+        RefusedError: As `place`.
+    """
+    target = place(file, folder)
     scratch = _scratch(file, folder)
     return [target, _marker(target), scratch, scratch.with_suffix(".lock")]
 
 
-def remove(path: Path) -> None:
-    """Remove one of these.
+def place(file: ModelFile, folder: Path) -> Path:
+    """Where the file lies.
 
     Raises:
+        RefusedError: If its name or its hash leads out of the models folder.
+    """
+    if (fault := name_fault(file.file)) is not None:
+        raise RefusedError(
+            f"{file.file!r} is no name for a model file",
+            evidence=f"it {fault}",
+            remedy="Mend file.file in the profile.",
+        )
+    if not file.sha256.isalnum():
+        raise RefusedError(f"{file.sha256!r} is no SHA-256", remedy="Mend file.sha256.")
+    return folder / Path(file.file).name
+
+
+def remove(path: Path, folder: Path) -> None:
+    """Remove one of these; a folder goes only where a fetch made it.
+
+    Raises:
+        RefusedError: If it does not lie in the models folder itself.
         OSError: If the disk does not let go of it.
     """
-    if path.is_dir():
+    inside = path.name not in ("", ".", "..") and path.parent.resolve() == folder.resolve()
+    if not inside:
+        raise RefusedError(
+            f"{path} is not removed", evidence=f"it does not lie in the models folder, {folder}"
+        )
+    if path.name.startswith(SCRATCH) and path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
 def _scratch(file: ModelFile, folder: Path) -> Path:
-    return folder / f".fetching-{file.sha256[:12]}"
+    place(file, folder)
+    return folder / f"{SCRATCH}{file.sha256[:12]}"
 
 
 async def _first_of(

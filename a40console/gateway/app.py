@@ -64,6 +64,7 @@ def build_gateway(
             Route("/v1/completions", MeteredRoute(shared, "completions"), methods=post),
             Route("/v1/messages/count_tokens", PlainRoute(shared), methods=post),
             Route("/v1/models", PlainRoute(shared), methods=get),
+            Route("/version", PlainRoute(shared), methods=get),
             Route("/health", health, methods=get),
         ],
         middleware=[Middleware(RequireAuthorisation, authorise=authorise)],

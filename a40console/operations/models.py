@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ class ModelStore:
     def _remove(self, model: StoredModel) -> None:
         if model.kind == "file":
             for path in self._files_of(model):
-                weights.remove(path)
+                weights.remove(path, self._paths.models)
             return
         cache = Path(model.path).parent
         found = snapshots.read_snapshot(model.name, cache)
@@ -207,7 +208,10 @@ class ModelStore:
         )
 
     def _file(self, file: ModelFile, *, verify: bool) -> tuple[ModelState, str, int, Path]:
-        target = self._paths.models / Path(file.file).name
+        try:
+            target = weights.place(file, self._paths.models)
+        except RefusedError as error:
+            return "missing", error.evidence, 0, self._paths.models
         here = weights.look(target, file, verify=verify)
         if here == "missing":
             partial = weights.partial_bytes(file, self._paths.models)
@@ -258,13 +262,12 @@ def _kind(profile: Profile) -> ModelKind:
 
 
 def _local(name: str) -> tuple[ModelState, str, int, Path]:
-    path = Path(name).expanduser()
-    return ("here" if path.exists() else "missing"), "on this disk", _size(path), path
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - raises nothing for an unknown user
+    here = os.path.exists(path)  # noqa: PTH110 - nor for a name that no disk takes
+    return ("here" if here else "missing"), "on this disk", _size(path), path
 
 
 def _size(path: Path) -> int:
-    if path.is_dir():
-        return size_on_disk(path)
-    with suppress(OSError):
-        return path.stat().st_size
+    with suppress(OSError, ValueError):
+        return size_on_disk(path) if path.is_dir() else path.stat().st_size
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
+from a40console.model.file_name import name_fault
 from a40console.model.profile import KnownIssue, ModelFile, Profile, Speculation
 
 SHIPPED = "shipped"
@@ -92,6 +93,8 @@ def _toml_files(entries: Iterable[Traversable]) -> Iterator[Traversable]:
 def _add(result: ProfileSet, source: Traversable, origin: str) -> None:
     path = Path(str(source))
     try:
+        if path.exists() and not path.is_file():
+            raise _NotAProfileError("not a regular file")
         profile = parse_profile(source.read_text(encoding="utf-8"), path.stem)
         taken = result.origins.get(profile.name, SHIPPED)
         if taken != SHIPPED:
@@ -114,9 +117,11 @@ def parse_profile(text: str, default_name: str) -> Profile:
         tomllib.TOMLDecodeError: If it is not TOML.
         ValueError: If a key does not exist or a value does not fit; names key and nearest key.
     """
-    document = {"name": default_name, **tomllib.loads(text)}
     try:
+        document = {"name": default_name, **tomllib.loads(text)}
         profile = _ADAPTER.validate_python(document)
+    except RecursionError as error:
+        raise _NotAProfileError("nested too deeply") from error
     except ValidationError as error:
         raise _NotAProfileError(
             "; ".join(_in_words(dict(item)) for item in error.errors())
@@ -142,6 +147,7 @@ def _in_words(item: dict[str, Any]) -> str:
 def _faults(profile: Profile) -> Iterator[str]:
     if not _NAME.fullmatch(profile.name):
         yield f"name {profile.name!r} may hold letters, digits, '.', '_' and '-' only"
+    yield from _nul_faults(asdict(profile), "")
     yield from _not_positive(profile, _POSITIVE)
     share = profile.gpu_memory_utilization
     if share is not None and not 0 < share <= 1:
@@ -154,6 +160,23 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield from _speculation_faults(profile.speculation)
     if profile.file is not None:
         yield from _file_faults(profile, profile.file)
+
+
+def _nul_faults(value: object, key: str) -> Iterator[str]:
+    """No path, argument or variable can hold one."""
+    match value:
+        case str():
+            if "\0" in value:
+                yield f"{key} must not hold a NUL"
+        case dict():
+            for name, item in value.items():
+                place = (f"{key}.{name}" if key else str(name)).replace("\0", "")
+                if "\0" in str(name):
+                    yield f"{place} must not hold a NUL"
+                yield from _nul_faults(item, place)
+        case tuple() | list():
+            for item in value:
+                yield from _nul_faults(item, key)
 
 
 def _not_positive(table: object, keys: Iterable[str], *, prefix: str = "") -> Iterator[str]:
@@ -174,6 +197,8 @@ def _speculation_faults(asked: Speculation) -> Iterator[str]:
 def _file_faults(profile: Profile, file: ModelFile) -> Iterator[str]:
     if profile.kind != "llamacpp":
         yield "file: only llama.cpp reads a single model file"
+    if (fault := name_fault(file.file)) is not None:
+        yield f"file.file {fault}"
     if not _SHA256.fullmatch(file.sha256):
         yield "file.sha256 must be 64 hexadecimal digits in lower case"
     if file.size_bytes <= 0:

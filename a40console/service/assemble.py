@@ -25,9 +25,11 @@ from a40console.model.snapshot import (
     Limit,
     Requests,
     ServiceInfo,
+    Slot,
     Snapshot,
     SourceStatus,
     SpeculationInfo,
+    Throughput,
 )
 from a40console.service.cost import Account, Spending, cost
 from a40console.telemetry.view import EngineView
@@ -117,11 +119,7 @@ def _draft(parts: Parts) -> Snapshot:
             Spending(
                 account=parts.account,
                 uptime_s=number(engine.uptime_s),
-                generation_tokens_per_s=present(
-                    throughput.generation_tokens_per_s,
-                    throughput.age_s,
-                    interval_s=parts.moment.interval_s,
-                ),
+                generation_tokens_per_s=_present_rate(view, throughput, parts.moment.interval_s),
             )
         ),
         limit=Limit(cause="unknown", text="", evidence=(), ruled_out=()),
@@ -129,6 +127,22 @@ def _draft(parts: Parts) -> Snapshot:
         events_last_id=parts.moment.events_last_id,
         sources=(view.sources if view else ()) + parts.sources,
     )
+
+
+def works(slots: tuple[Slot, ...] | Missing) -> bool:
+    """Whether a request is known to be read or answered at this instant."""
+    known = () if isinstance(slots, Missing) else slots
+    return any(slot.phase in ("prefill", "decode") for slot in known)
+
+
+def _present_rate(view: EngineView | None, speed: Throughput, interval_s: float) -> Figure:
+    """What is generated now: nothing once the last request has ended, whatever the window holds."""
+    rate = present(speed.generation_tokens_per_s, speed.age_s, interval_s=interval_s)
+    if view is None or isinstance(rate, Missing):
+        return rate
+    requests = view.requests
+    running = number(present(requests.running, requests.age_s, interval_s=interval_s))
+    return 0.0 if running == 0 and not works(view.slots) else rate
 
 
 def _requests(block: Requests, counts: RequestCounts | None) -> Requests:

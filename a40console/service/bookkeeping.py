@@ -13,6 +13,7 @@ from a40console.model.history import history_point
 from a40console.model.profile import Profile
 from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
+from a40console.service.assemble import works
 from a40console.service.chronicle import Chronicle
 from a40console.service.cost import Account, Terms, terms_of
 from a40console.service.finding_log import FindingLog
@@ -81,7 +82,7 @@ class Bookkeeper:
             run_age_s=number(snapshot.engine.uptime_s),
             elapsed_s=elapsed_s,
             usd_per_hour=self._paid(status),
-            busy=bool(number(point.generation_tokens_per_s) or number(point.prefill_tokens_per_s)),
+            busy=bool(number(point.running)) or works(snapshot.slots),
             simulated=snapshot.simulated,
         )
         self._chronicle.add(point, reading)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from a40console.files import parse_json
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.control import History, HistoryPoint
 from a40console.operations.roles import Recorder
@@ -182,6 +183,6 @@ class Chronicle:
 
 def _counters(text: str | None) -> Counters | None:
     try:
-        return None if text is None else decode(Counters, json.loads(text))
+        return None if text is None else decode(Counters, parse_json(text))
     except (ValueError, DecodeError):
         return None

@@ -40,6 +40,7 @@ from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.board import Board
 from a40console.service.bookkeeping import Bookkeeper
 from a40console.service.chronicle import Chronicle
+from a40console.service.demo_owner import end_with_owner
 from a40console.service.engine_block import engine_block
 from a40console.service.examination import doctor_handler
 from a40console.service.follower import EngineFollower
@@ -171,6 +172,7 @@ class Daemon:
             asyncio.create_task(self._tick_for_ever(), name="snapshots"),
             asyncio.create_task(first, name="first engine"),
             asyncio.create_task(self._chronicle.run(), name="history"),
+            asyncio.create_task(end_with_owner(self._paths.home, self._end), name="demo"),
         ]
         try:
             yield
@@ -211,6 +213,15 @@ class Daemon:
         except Exception:
             log.exception("the first engine could not be seen to")
             self._journal.record("service.failed", "a bug of ours: see service.log", "error")
+
+    async def _end(self) -> None:
+        """End the engine, and with it the service."""
+        try:
+            await self._operator.stop()
+        except ConsoleError as error:
+            log.warning("%s (%s)", error.message, error.evidence)
+        finally:
+            self.stopping.set()
 
     def _note_other(self, asked: str | None) -> None:
         running = self._status().profile

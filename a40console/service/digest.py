@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from a40console.model.control import Digest, EngineStart, FindingSpan, History, HistoryPoint
 from a40console.model.event import NOTE_KIND, Event, Severity
@@ -52,7 +53,7 @@ class Records:
 def digest(window: Window, records: Records) -> Digest:
     """The digest of a window."""
     tally, events = records.tally, records.events
-    seen = tally.observed_s > 0
+    count = partial(_counted, seen=tally.observed_s > 0, exact=_begins_there(window, records))
     gap_s, gap_at_s = _longest_gap(records.history)
     peak, peak_at_s = _peak(records.history.points)
     oldest_first = tuple(reversed(records.starts))
@@ -71,11 +72,11 @@ def digest(window: Window, records: Records) -> Digest:
         notes=tuple(event for event in events if event.kind == NOTE_KIND),
         warnings=_count(events, "warn"),
         errors=_count(events, "error"),
-        requests_finished=tally.finished if seen else NOT_COUNTED,
-        requests_failed=tally.failed if seen else NOT_COUNTED,
-        requests_aborted=tally.aborted if seen else NOT_COUNTED,
-        generated_tokens=generated(tally) if seen else NOT_COUNTED,
-        busy_s=round(tally.busy_s, 1) if seen else NOT_COUNTED,
+        requests_finished=count(tally.finished),
+        requests_failed=count(tally.failed),
+        requests_aborted=count(tally.aborted),
+        generated_tokens=count(generated(tally)),
+        busy_s=count(round(tally.busy_s, 1)),
         usd_spent=records.usd,
         longest_gap_s=gap_s,
         longest_gap_at_s=gap_at_s,
@@ -84,6 +85,19 @@ def digest(window: Window, records: Records) -> Digest:
         simulated=any(point.simulated for point in records.history.points)
         or any(one.simulated and _within(one, window) for one in oldest_first),
     )
+
+
+def _begins_there(window: Window, records: Records) -> bool:
+    """Whether the sums begin with the window, to the second."""
+    return window.since_s - records.counted_since_s < 1.0
+
+
+def _counted(figure: Figure, *, seen: bool, exact: bool) -> Figure:
+    """A sum; estimated where it may hold what came just before the window."""
+    if not seen:
+        return NOT_COUNTED
+    value = number(figure)
+    return figure if exact or not value else Estimated(value)
 
 
 def _count(events: Iterable[Event], severity: Severity) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from a40console.config import load_settings
 from a40console.model.codec import encode
-from a40console.operations.doctor import examine
 from a40console.paths import Paths
 from a40console.service.tasks import Handler
 
@@ -21,6 +20,9 @@ def doctor_handler(paths: Paths) -> Handler:
     """
 
     async def run(arguments: Mapping[str, str]) -> dict[str, str]:
+        # Imported when it is asked for: the checks know installers and models, which take memory.
+        from a40console.operations.doctor import examine
+
         checks = await asyncio.to_thread(
             # The file's settings, which may be newer than those that the service runs with.
             lambda: examine(paths, load_settings(paths.config_file), os.environ)

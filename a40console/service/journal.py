@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from a40console.files import parse_json
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.event import Event, Severity, gravity
 from a40console.model.instants import iso_utc, unix_s
@@ -24,6 +25,8 @@ CLOCK_SLACK_S = 3600.0
 """The clock may have been set back by so much between two events."""
 
 _TAIL_BYTES = 512 * 1024
+_GREATEST_ID = 2**50
+"""No journal counts so far: a line that says so is damaged."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +47,7 @@ class Journal:
         self._path = path
         self._events: deque[Event] = deque(_read_tail(path), maxlen=KEPT_IN_MEMORY)
         self._unwritten: deque[Event] = deque(maxlen=KEPT_IN_MEMORY)
-        self._last_id = self._events[-1].id if self._events else 0
+        self._last_id = max((event.id for event in self._events), default=0)
         self.trouble: str | None = None
         """Why the file does not take entries, None while it does."""
 
@@ -223,11 +226,12 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _event(line: bytes) -> Event | None:
-    """The event of a line; None for one that a full disk cut."""
+    """The event of a line; None for one that a full disk cut, or that holds no event of ours."""
     try:
-        return decode(Event, json.loads(line))
+        event = decode(Event, parse_json(line))
     except (ValueError, DecodeError):
         return None
+    return event if 0 < event.id <= _GREATEST_ID else None
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -244,5 +248,15 @@ def _read_tail(path: Path) -> list[Event]:
                 lines = file.read().splitlines()
         except OSError:
             continue
-        events += [event for line in lines if (event := _event(line)) is not None]
-    return events
+        read = [event for line in lines if (event := _event(line)) is not None]
+        # The first of a tail may be half a line.
+        if (skipped := len(lines) - len(read)) > 1:
+            log.warning("%d lines of %s are no events: they are skipped", skipped, candidate)
+        events += read
+    greatest = 0
+    rising = []
+    for event in events:
+        if event.id > greatest:
+            greatest = event.id
+            rising.append(event)
+    return rising

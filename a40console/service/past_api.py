@@ -13,6 +13,7 @@ from starlette.responses import Response
 from a40console.errors import UsageError
 from a40console.model.control import Digest
 from a40console.model.event import SEVERITIES, Severity
+from a40console.model.figures import Estimated, number
 from a40console.model.instants import unix_s
 from a40console.operations.past_starts import KEPT_STARTS, PastStarts
 from a40console.service.chronicle import Chronicle
@@ -27,6 +28,8 @@ from a40console.service.spending import spending_report, usd_of
 DEFAULT_POINTS = 900
 MOST_EVENTS = 5000
 DAY_S = 86_400.0
+LAST_INSTANT_S = 253_402_214_400.0
+"""The last day that a date can name: 9999-12-31."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -113,19 +116,23 @@ class PastRoutes:
 
     async def _look_back(self, window: Window, pages: Pages) -> Digest:
         book = self._chronicle.book
-        begin_s, tally = book.span(window.since_s, window.until_s)
+        span, terms = book.span(window.since_s, window.until_s), self._terms()
         question = Question(
             since_s=window.since_s, until_s=window.until_s, points=MOST_POINTS, step_s=0.0
         )
         wanted = Wanted(since=window.since_event, limit=MOST_EVENTS)
-        known = tally if tally.observed_s else None
+        known = span.tally if span.tally.observed_s else None
+        usd = usd_of(known, terms, window.since_s, window.until_s)
+        by_rent = terms.rented(window.since_s, window.until_s) is not None
+        if not (span.dollars_exact or by_rent) and (value := number(usd)) is not None:
+            usd = Estimated(value)
         events = await asyncio.to_thread(pages.find, wanted)
         records = Records(
             events=events,
             starts=self._starts.list(KEPT_STARTS),
-            counted_since_s=begin_s,
-            tally=tally,
-            usd=usd_of(known, self._terms(), begin_s, window.until_s),
+            counted_since_s=span.begin_s,
+            tally=span.tally,
+            usd=usd,
             history=await self._chronicle.history(question),
         )
         oldest_s = book.oldest_s
@@ -154,8 +161,8 @@ class PastRoutes:
         return as_json(self._marks.set(event_id))
 
     def _instant(self, at_s: float) -> float:
-        """A Unix time; a negative one counts back from now."""
-        return at_s if at_s >= 0 else self._wall() + at_s
+        """A Unix time, of 1970 to 9999; a negative one counts back from now."""
+        return min(max(0.0, at_s if at_s >= 0 else self._wall() + at_s), LAST_INSTANT_S)
 
 
 def _severity(request: Request) -> Severity:

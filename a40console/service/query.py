@@ -11,6 +11,9 @@ from starlette.responses import JSONResponse, Response
 from a40console.errors import UsageError
 from a40console.model.codec import encode
 
+FARTHEST = 1e18
+"""Of a real number: no instant and no span of ours in seconds comes near it."""
+
 
 def as_json(value: Any, status: int = 200) -> Response:
     """A model value as the answer."""
@@ -52,4 +55,6 @@ def real_number(request: Request, name: str, default: float) -> float:
         raise UsageError(f"{name} must be a number") from error
     if not math.isfinite(found):
         raise UsageError(f"{name} must be a finite number")
+    if abs(found) > FARTHEST:
+        raise UsageError(f"{name} must lie between -1e18 and 1e18")
     return found

@@ -12,10 +12,15 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Self
 
+from a40console.files import parse_json
+
 MINUTE_S = 60
 HOUR_S = 3600
 KEPT_S = {MINUTE_S: 25 * HOUR_S, HOUR_S: 400 * 24 * HOUR_S}
 """How far back the tallies of each length go."""
+
+SECONDS_KEPT_S = HOUR_S
+"""How far back sums are also kept by the second, in memory alone."""
 
 USD_DIGITS = 12
 NEW_WITHIN_S = 10.0
@@ -78,11 +83,23 @@ class Tally:
     @classmethod
     def parse(cls, text: str) -> Self:
         """The tally of a text that `text` wrote."""
-        data = json.loads(text)
+        data = parse_json(text)
         return cls(**data | {"usd": Decimal(data["usd"])})
 
 
 NONE = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What came to be since an instant, or since a little before it."""
+
+    begin_s: float
+    """Unix time from which it is counted."""
+
+    tally: Tally
+    dollars_exact: bool
+    """Whether its dollars are those since the instant itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +140,8 @@ class Reading:
     """What is paid now; None where that is not known, or nothing runs that costs."""
 
     busy: bool
+    """Whether requests ran at it; it is busy as well where the engine's tokens moved."""
+
     simulated: bool = False
     """A simulated engine's tokens, requests and dollars are none: its seconds alone are seen."""
 
@@ -136,6 +155,8 @@ class TallyBook:
         self.changed: set[Key] = set()
         """What was added to, for whoever writes it down; it empties the set."""
 
+        self._seconds: dict[int, Tally] = {}
+        self._seconds_since_s: float | None = None
         self._seen_run: str | None = None
         self._past_hours: tuple[tuple[int, int], Tally] | None = None
 
@@ -151,6 +172,8 @@ class TallyBook:
 
     def take(self, reading: Reading) -> None:
         """Add what came since the reading before."""
+        if self._seconds_since_s is None:
+            self._seconds_since_s = reading.counters.at_s - (reading.elapsed_s or 0.0)
         if reading.simulated:
             counters = replace(reading.counters, run=None, generated_tokens=None)
             reading = replace(reading, counters=counters, usd_per_hour=None, busy=False)
@@ -164,20 +187,33 @@ class TallyBook:
         self.last, self._seen_run = _standing(reading, before), now.run
         self._forget(now.at_s)
 
-    def span(self, since_s: float, until_s: float) -> tuple[float, Tally]:
-        """Where a span really begins, by the minute or else by the hour, and what it came to.
+    def span(self, since_s: float, until_s: float) -> Span:
+        """What a span came to, and where it really begins.
+
+        It begins with its second within the last hour that was seen, else with its minute, beyond
+        a day with its hour.
 
         Args:
             since_s: Unix time.
             until_s: Unix time.
         """
+        kept_s = max(self._seconds_since_s or math.inf, until_s - SECONDS_KEPT_S)
+        if since_s >= kept_s:
+            second_s, found = math.floor(since_s), NONE
+            for at_s, tally in self._seconds.items():
+                if second_s <= at_s <= until_s:
+                    found = found.plus(tally)
+            return Span(float(second_s), found, dollars_exact=True)
         step_s = MINUTE_S if since_s >= until_s - 24 * HOUR_S else HOUR_S
         begin_s = _begin(since_s, step_s)
-        found = Tally()
+        first = self.tallies.get((step_s, begin_s), NONE)
+        # An engine that ran all through it cost as much each second of it.
+        even = first.usd == 0 or first.priced_s >= step_s - 1
+        found = Tally(usd=-first.usd * Decimal((since_s - begin_s) / step_s)) if even else NONE
         for (step, at_s), tally in self.tallies.items():
             if step == step_s and begin_s <= at_s <= until_s:
                 found = found.plus(tally)
-        return begin_s, found
+        return Span(begin_s, found, dollars_exact=even)
 
     def hour(self, at_s: int) -> Tally | None:
         """The hour that begins then; None where nothing was counted in it."""
@@ -210,6 +246,8 @@ class TallyBook:
     def _add(self, at_s: float, tally: Tally) -> None:
         if tally == NONE:
             return
+        second_s = math.floor(at_s)
+        self._seconds[second_s] = self._seconds.get(second_s, NONE).plus(tally)
         for step_s in KEPT_S:
             key = (step_s, _begin(at_s, step_s))
             self.tallies[key] = self.tallies.get(key, NONE).plus(tally)
@@ -220,6 +258,9 @@ class TallyBook:
         if len(self.tallies) > most:
             for key in [key for key in self.tallies if key[1] < now_s - KEPT_S[key[0]]]:
                 del self.tallies[key]
+        if len(self._seconds) > SECONDS_KEPT_S + MINUTE_S:
+            oldest_s = now_s - SECONDS_KEPT_S
+            self._seconds = {at: one for at, one in self._seconds.items() if at >= oldest_s - 1}
 
 
 def _begin(at_s: float, step_s: int) -> int:
@@ -245,7 +286,7 @@ def _moved(reading: Reading, before: Counters | None) -> Tally:
         finished=now.finished - (before.finished if before else 0),
         failed=now.failed - (before.failed if before else 0),
         aborted=now.aborted - (before.aborted if before else 0),
-        busy_s=(reading.elapsed_s or 0.0) if reading.busy else 0.0,
+        busy_s=(reading.elapsed_s or 0.0) if reading.busy or _grown(reading, before) else 0.0,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ from a40console.errors import ConsoleError
 from a40console.model.command import Command
 from a40console.model.control import CommandResult, Trouble
 from a40console.model.figures import Missing, number
+from a40console.model.instants import iso_utc
 from a40console.tui import dialogs
 from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
+from a40console.tui.panels.moments import day_of, when_s
 from a40console.tui.screens.slot import show_slot
 from a40console.tui.toasts import ActionToast
 
@@ -104,12 +107,16 @@ def _outcome(result: CommandResult, named: str) -> str:
 def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
     """What the operator should know before saying yes."""
     snapshot = app.reading.snapshot
+    old, new = snapshot.engine.profile, arguments.get("profile")
+    switched = new is not None and not isinstance(old, Missing)
     lines = [dialogs.consequence(name, value) for name, value in arguments.items()]
+    if switched:
+        lines = [f"From {old} to {new}."]
     running = number(snapshot.requests.running)
     if running:
         lines.append(f"{fmt.plural(running, 'request')} running now.")
-    if not isinstance(snapshot.engine.profile, Missing):
-        lines.append(f"Profile: {snapshot.engine.profile}")
+    if not switched and not isinstance(old, Missing):
+        lines.append(f"Profile: {old}")
     return lines
 
 
@@ -138,12 +145,20 @@ async def _environment(app: ConsoleApp, command: Command) -> None:
 async def _events(app: ConsoleApp, command: Command) -> None:
     read_to = app.absence.read_to
     if read_to is None or not app.reading.unread:
+        app.say(command.title, f"Nothing new since {_last_read(app)}.")
         app.action_command("view.events")
         return
     client = await app.feed.client()
     digest = await client.digest(since_event=read_to, since_s=app.absence.read_since_s)
     dialogs.show_digest(app, command.title, digest)
     app.mark_events_read()
+
+
+def _last_read(app: ConsoleApp) -> str:
+    """When the journal was last read, by the snapshot's clock."""
+    now_s = app.past.now_s or time.time()
+    since_s = app.absence.read_since_s
+    return when_s(since_s if since_s > 0 else now_s + since_s, day_of(iso_utc(now_s)))
 
 
 async def _explain(app: ConsoleApp, command: Command) -> None:

@@ -23,6 +23,7 @@ from a40console.tui.absence import Absence
 from a40console.tui.actions import perform
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.crash import report_crash
+from a40console.tui.demo_home import is_demo
 from a40console.tui.feed import ClientFactory, Feed
 from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
 from a40console.tui.palette import system_commands
@@ -119,7 +120,11 @@ class ConsoleApp(TerminalApp):
         watchdog: Watchdog | None = None,
     ) -> None:
         super().__init__(settings.console, surroundings, clock=clock, driver_class=driver_class)
+        self.demo = surroundings.demo
+        """Whether service and engine end with the screen."""
+
         self.feed = Feed(client_factory, self.post_message)
+        self.chosen_profile = settings.profile or ""
         self.keys = keymap.resolve(settings.keys)
         self._clock = clock
         self._watchdog = watchdog
@@ -307,6 +312,7 @@ def run_console(
             abilities=abilities or examine(as_started(), glyphs=settings.console.glyphs),
             theme_folders=(paths.themes,),
             state=paths.state,
+            demo=is_demo(paths),
         ),
         driver_class=PatientDriver,
         watchdog=watchdog,

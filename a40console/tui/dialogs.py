@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from a40console.errors import ConsoleError
 from a40console.model.command import Command
 from a40console.model.control import (
     ClientEnvironment,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
 
 
+_ONLY_THIS = "Leave? Only this screen closes."
+
+
 async def confirm(app: ConsoleApp, command: Command, consequences: Sequence[str]) -> bool:
     """Whether the operator says yes to the command's question."""
     dialog = ConfirmDialog(command.title, command.confirm, consequences)
@@ -42,7 +46,18 @@ async def choose_argument(app: ConsoleApp, command: Command) -> str | None:
     choices = await _choices(app, command)
     if len(choices) == 1 and command.argument == "mode":
         return choices[0].value
-    return await app.push_screen_wait(PickDialog(command.title, choices))
+    at = await _ran_last(app) if command.id == "engine.start" else ""
+    return await app.push_screen_wait(PickDialog(command.title, choices, at))
+
+
+async def _ran_last(app: ConsoleApp) -> str:
+    """The profile that ran last, or the one that the settings choose; empty for neither."""
+    client = await app.feed.client()
+    try:
+        starts = await client.starts(1)
+    except ConsoleError:
+        starts = ()
+    return starts[0].profile if starts else app.chosen_profile
 
 
 async def _choices(app: ConsoleApp, command: Command) -> list[Choice]:
@@ -88,10 +103,9 @@ def _profile(profile: ProfileSummary, serving: object) -> Choice:
         facts.append(f"{fmt.dollars(profile.usd_per_hour)}/h")
     if profile.origin != "shipped":
         facts.append(profile.origin)
-    title = profile.name + (f"  {profile.title}" if profile.title else "")
+    title = profile.name + ("  (running)" if profile.name == serving else "")
+    title += f"  {profile.title}" if profile.title else ""
     refused = "" if profile.ready else profile.why_not or "this machine lacks what it needs"
-    if profile.name == serving:
-        title += "  (running)"
     return Choice(value=profile.name, title=title, detail=" · ".join(facts), refused=refused)
 
 
@@ -141,12 +155,18 @@ def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvir
 
 async def leave(app: ConsoleApp, command: Command) -> bool:
     """Whether the operator really leaves, once told what keeps running and what it costs."""
-    dialog = ConfirmDialog("Leave the console", "Leave? Only this screen closes.", _remains(app))
+    question = "Leave? The demo ends with this screen." if app.demo else _ONLY_THIS
+    dialog = ConfirmDialog("Leave the console", question, _remains(app))
     answer = await app.push_screen_wait(dialog)
     return bool(answer)
 
 
 def _remains(app: ConsoleApp) -> list[str]:
+    if app.demo:
+        return [
+            "Its service and its SIMULATED engine are stopped, and its folder is removed.",
+            "Nothing is paid: the price and the dollars shown are SIMULATED.",
+        ]
     reading = app.reading
     engine = reading.snapshot.engine
     if reading.link.state != "live":

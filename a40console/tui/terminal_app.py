@@ -51,6 +51,9 @@ class Surroundings:
     state: Path | None = None
     """Where choices, copies and crashes are kept; None keeps none."""
 
+    demo: bool = False
+    """Whether service and engine end with the screen."""
+
 
 HERE = Surroundings()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from rich.style import Style
 from textual.color import Color, ColorParseError
@@ -57,7 +58,7 @@ def read_theme(path: Path) -> Theme:
         ThemeFileError: If it is not valid TOML or names an unknown key or colour.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = _document(path)
         for key in data.keys() & _COLOURS:
             Color.parse(data[key])
         for name, colour in data.get("variables", {}).items():
@@ -71,6 +72,18 @@ def read_theme(path: Path) -> Theme:
     if theme.ansi:
         theme.variables = _ansi_variables(theme)
     return theme
+
+
+def _document(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        raise ValueError("not a regular file")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(data.get("name", ""), str):
+        raise TypeError("name must be a text")
+    return data
 
 
 def _ansi_variables(theme: Theme) -> dict[str, str]:

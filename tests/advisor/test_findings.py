@@ -317,16 +317,26 @@ BROKEN = (SourceStatus(name="vllm.metrics", state="failed", age_s=40.0, reason="
 
 def test_a_finding_keeps_the_time_it_began(scene: Scene) -> None:
     watch = Watch(scene, forget_after_s=30.0)
+    failed = {"state": EngineState.FAILED, "exit": END}
 
     def since(second: float, **blocks: object) -> list[str]:
         return [finding.since for finding in watch.at(second, **blocks)]
 
-    assert since(100, sources=BROKEN) == ["t100"], "a state is told at once"
-    assert since(101, sources=BROKEN) == ["t100"]
+    assert since(100, engine=failed, gpus=()) == ["t100"], "a state is told at once"
+    assert since(101, engine=failed, gpus=()) == ["t100"]
     assert since(102) == [], "and gone at once"
-    assert since(110, sources=BROKEN) == ["t100"], "it only flickered"
+    assert since(110, engine=failed, gpus=()) == ["t100"], "it only flickered"
     assert since(139) == []
-    assert since(141, sources=BROKEN) == ["t141"], "this is another one"
+    assert since(141, engine=failed, gpus=()) == ["t141"], "this is another one"
+
+
+def test_a_source_that_fails_for_a_second_or_two_is_no_finding(scene: Scene) -> None:
+    watch = Watch(scene)
+    for second in range(100, 160):
+        blocks = {"sources": BROKEN} if second % 10 < 3 else {}
+        assert watch.at(second, **blocks) == []
+    told = [bool(watch.at(second, sources=BROKEN)) for second in range(200, 205)]
+    assert told == [False, False, False, True, True]
 
 
 def test_a_level_is_told_when_it_holds_and_stays_for_a_while(scene: Scene) -> None:
@@ -401,6 +411,12 @@ def test_a_state_that_cannot_be_written_is_told_with_the_reason(scene: Scene) ->
     found = only(snapshot, Evidence(state_trouble="No space left on device"))
     assert found.code == "state-not-written"
     assert "No space left" in found.evidence
+
+
+def test_a_watcher_that_keeps_no_state_is_not_judged_for_it(scene: Scene) -> None:
+    snapshot = scene(engine={"kind": "sim"})
+    service = replace(snapshot.service, read_only=True, home="")
+    assert codes(replace(snapshot, service=service), Evidence()) == []
 
 
 def test_every_code_is_in_the_list_and_every_entry_of_it_is_a_code() -> None:

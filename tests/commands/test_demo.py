@@ -86,6 +86,21 @@ def test_a_terminal_that_is_closed_on_it_leaves_nothing_either(folder: Path) -> 
     wait_for_nothing(folder)
 
 
+@pytest.mark.pty
+@pytest.mark.parametrize("console_too", [False, True])
+def test_with_its_clients_killed_it_leaves_nothing_either(folder: Path, console_too: bool) -> None:
+    with Tmux(DEMO, environment(folder), folder=folder) as terminal:
+        terminal.wait_for("SIMULATED", 30)
+        console = psutil.Process(terminal.pane_pid)
+        [clients] = [
+            process for process in left_of(folder) if "a40console.sim.crowd" in process.cmdline()
+        ]
+        clients.kill()
+        if console_too:
+            console.kill()
+    wait_for_nothing(folder)
+
+
 def test_without_a_terminal_it_starts_nothing(folder: Path) -> None:
     done = subprocess.run(
         DEMO, env=environment(folder), capture_output=True, text=True, check=False, timeout=30

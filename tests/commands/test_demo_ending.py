@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from a40console.commands.demo import crowd, demo_home
-from a40console.commands.demo_ending import MARK, end
+from a40console.commands.demo_ending import end
 from a40console.commands.running import lock_holder
 from a40console.config import Settings
 from a40console.engines.process import EngineProcess
-from a40console.paths import Paths, locate
+from a40console.errors import RefusedError
+from a40console.paths import DEMO_MARK, Paths, locate
 from a40console.profiles.loader import load_profiles
 from tests.operations.living import living_engine
 
@@ -57,7 +59,7 @@ async def test_service_and_engine_end_and_the_onlooker_stays(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("a40console.commands.demo_ending.HEEDS_WITHIN_S", 0.3)
-    (paths.home / MARK).touch()
+    (paths.home / DEMO_MARK).touch()
     log = paths.home / "state" / "service.log"
     log.touch()
     service = begin(sys.executable, "-c", SERVICE, str(paths.service_lock))
@@ -85,7 +87,7 @@ async def test_a_pid_in_a_lock_that_somebody_else_holds_is_let_alone(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("a40console.commands.demo_ending.HEEDS_WITHIN_S", 0.3)
-    (paths.home / MARK).touch()
+    (paths.home / DEMO_MARK).touch()
     stranger = begin("sleep", "60")
     script = SERVICE.replace("os.getpid()", str(stranger.pid))
     service = begin(sys.executable, "-c", script, str(paths.service_lock))
@@ -120,3 +122,31 @@ def test_a_service_that_does_not_start_leaves_nothing(
         pytest.fail("there is no service")
     assert not demo.home.exists()
     assert not demo.runtime.exists()
+
+
+def test_a_terminal_that_is_gone_does_not_skip_the_end(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(text: str) -> None:
+        raise RuntimeError("nobody listens")
+
+    async def starts(paths: Paths) -> None:
+        paths.service_lock.touch()
+
+    monkeypatch.setattr("a40console.commands.demo._serve", starts)
+    monkeypatch.setattr("a40console.commands.demo.note", broken)
+    with pytest.raises(RuntimeError), demo_home(Settings(), paths) as demo, crowd(demo):
+        [clients] = psutil.Process().children()
+    assert not psutil.pid_exists(clients.pid)
+    assert not demo.home.exists()
+
+
+def test_a_full_disk_is_told_before_anything_is_made(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a40console.commands.demo.NEEDS_BYTES", 10**18)
+    monkeypatch.setattr(tempfile, "tempdir", str(paths.home))
+    before = sorted(paths.home.iterdir())
+    with pytest.raises(RefusedError, match="no room"), demo_home(Settings(), paths):
+        pytest.fail("there is no room")
+    assert sorted(paths.home.iterdir()) == before

@@ -12,12 +12,14 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from rich.console import Console as RichConsole
 
 from a40console.commands.engine_history import _lines
-from a40console.commands.history import SERIES, as_csv_text
+from a40console.commands.history import SERIES, _table, as_csv_text
 from a40console.commands.since import event_id, since_seconds
 from a40console.errors import UsageError
 from a40console.model.control import HistoryPoint
+from a40console.model.engine import EngineEnd
 from a40console.model.figures import Estimated, Missing
 from tests import make_snapshot as make
 from tests.commands.console_process import CONSOLE, Run, Service
@@ -152,6 +154,20 @@ def test_history_as_a_table(console: Run, service: Service) -> None:
     assert "a point is 1 s" in run.stdout
 
 
+@pytest.mark.parametrize("width", [40, 80, 100, 120, 160])
+@pytest.mark.parametrize("simulated", [False, True])
+def test_history_shows_whole_figures_on_any_width(*, width: int, simulated: bool) -> None:
+    told = fake_past.history(make.history(), {"since": "0"})
+    points = tuple(replace(point, simulated=simulated) for point in told.points[-5:])
+    buffer = io.StringIO()
+    RichConsole(file=buffer, width=width).print(_table(replace(told, points=points), width))
+    drawn = buffer.getvalue()
+    assert "…" not in drawn
+    assert "tok/s" in drawn
+    assert ("  W" in drawn) is (width >= 120 and not (simulated and width == 120))
+    assert max(map(len, drawn.splitlines())) <= width
+
+
 def test_history_as_json_and_csv(console: Run, service: Service) -> None:
     service()
     document = json.loads(console("history", "--since", "20m", "--json").stdout)
@@ -202,6 +218,15 @@ def test_engine_history(console: Run, service: Service) -> None:
     assert start["phases"][0] == {"name": "starting", "seconds": 6.1}
 
 
+def test_a_signal_that_the_cause_names_is_told_once() -> None:
+    killed = next(one for one in fake_past.starts() if not isinstance(one.end, Missing))
+    assert isinstance(killed.end, EngineEnd)
+    end = replace(killed.end, cause="killed from outside (SIGKILL)", signal="SIGKILL")
+    assert str(_lines(replace(killed, end=end))[0]).count("SIGKILL") == 1
+    unnamed = replace(end, cause="out of memory")
+    assert "out of memory (SIGKILL)" in str(_lines(replace(killed, end=unnamed))[0])
+
+
 def test_a_simulated_start_is_called_so() -> None:
     start = fake_past.starts()[0]
     assert "SIMULATED qwen3-coder-30b" in str(_lines(replace(start, simulated=True))[0])
@@ -243,3 +268,14 @@ def test_cost_by_the_hour(console: Run, service: Service) -> None:
     assert len(rows) == 24
     assert any("the service did not run" in row for row in rows), "one was not seen"
     assert len(json.loads(console("cost", "--json").stdout)["hours"]) == 24
+
+
+@pytest.mark.parametrize(
+    "text", ["999999d", "0001-01-01", "0001-01-01T00:00:00+14:00", "9" * 5000 + "d", "9" * 5000]
+)
+def test_a_look_back_beyond_all_time_is_refused_in_short(text: str) -> None:
+    asked = event_id if text.isdigit() else since_seconds
+    with pytest.raises(UsageError) as refused:
+        asked(text)
+    assert "2026-11-29T10:00:00Z" in refused.value.remedy
+    assert len(refused.value.message) < 120

@@ -72,11 +72,18 @@ def conversation(console: Run, *lines: str) -> str:
 def test_it_reports_answers_and_leaves(console: Run, service: Service) -> None:
     service(state="serving", slots=2)
     said = conversation(console, "status", "why", "events", "findings", "quit", "status")
-    assert said.count("SERVING. ") == 2, "once unasked, once asked, and nothing after quit"
+    assert said.count("SERVING. ") == 1, "asked for at once, the report is not said twice"
     assert "Limit: " in said
     assert "out of memory." in said, "no escape of a log's reaches the terminal"
     assert said.splitlines()[-1] == "Left. Service and engine keep running."
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", said)
+
+
+def test_status_asked_for_later_is_said_again(console: Run, service: Service) -> None:
+    service(state="serving", slots=2)
+    said = conversation(console, "why", "status", "quit", "status")
+    assert said.count("SERVING. ") == 2, "once unasked, once asked, and nothing after quit"
+    assert "with a engine" not in conversation(console, "help")
 
 
 def test_the_end_of_the_input_is_the_end(console: Run, service: Service) -> None:

@@ -336,6 +336,22 @@ def test_a_signal_says_what_it_can(exit_: EngineExit, kind: str) -> None:
     assert diagnose(Ending(profile=SMOL, exit=exit_, lines=["last words"])).kind == kind
 
 
+NO_FAULT = "its last line tells of no fault"
+
+
+@pytest.mark.parametrize(
+    ("line", "evidence"),
+    [
+        ("(APIServer pid=7) INFO 11-29 19:37:40 [loggers.py:248] Avg prompt", NO_FAULT),
+        ('INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK', NO_FAULT),
+        ("(APIServer pid=7) WARNING 11-29 19:37:40 [a.py:1] the disk is full", "the disk is full"),
+    ],
+)
+def test_an_everyday_line_is_no_evidence_of_a_kill(line: str, evidence: str) -> None:
+    killed = Ending(profile=QWEN, exit=EngineExit(signal="SIGKILL"), lines=[line, ""])
+    assert diagnose(killed).evidence == evidence
+
+
 def test_a_program_that_is_not_there_is_missing() -> None:
     gone = EngineExit(error="No such file or directory: vllm (ENOENT)", error_number=errno.ENOENT)
     diagnosis = diagnose(Ending(profile=QWEN, exit=gone, phase="starting"))

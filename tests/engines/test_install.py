@@ -17,6 +17,7 @@ from a40console.engines.capability import find_program
 from a40console.engines.gpu_driver import CudaVersion, GpuDriver, caution, why_not
 from a40console.engines.installing import installer as installing
 from a40console.engines.installing.environments import (
+    BEGUN_FILE,
     STAMP_FILE,
     Build,
     installed,
@@ -25,6 +26,7 @@ from a40console.engines.installing.environments import (
     remove,
     unfinished,
     version_key,
+    write_begun,
 )
 from a40console.engines.installing.exclusive import alone
 from a40console.engines.installing.installer import Installer
@@ -438,3 +440,24 @@ async def test_an_environment_on_another_disk_is_mended_there(bench: Bench, tmp_
     await bench.install("cpu", into=tmp_path / "volume")
     assert newest(bench.engines, "cpu") == read_environment(environment.folder)
     assert environment.executable.exists()
+
+
+async def test_leftover_downloads_do_not_make_an_environment_ours(
+    bench: Bench, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "vllm-0.32.0-cpu"
+    theirs.mkdir()
+    (theirs / "pyvenv.cfg").touch()
+    (tmp_path / ".downloads").mkdir()
+    with pytest.raises(RefusedError, match="is there already"):
+        await bench.install("cpu", into=tmp_path)
+    assert [path.name for path in theirs.iterdir()] == ["pyvenv.cfg"]
+
+
+async def test_what_we_began_goes_on_by_our_mark(bench: Bench, tmp_path: Path) -> None:
+    ours = tmp_path / "volume" / "vllm-0.32.0-cpu"
+    write_begun(ours)
+    (ours / "half").touch()
+    await bench.install("cpu", into=tmp_path / "volume")
+    assert not (ours / "half").exists()
+    assert (ours / BEGUN_FILE).exists()

@@ -29,7 +29,9 @@ from a40console.engines.weights import (
     partial_bytes,
 )
 from a40console.errors import CheckFailedError, RefusedError
-from a40console.model.profile import ModelFile
+from a40console.model.profile import ModelFile, Profile
+from a40console.operations.models import ModelStore
+from a40console.paths import locate
 
 CONTENT = Random(7).randbytes(3_000_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -475,3 +477,24 @@ async def test_a_hub_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
         await ensure_file(FILE, tmp_path / "m", ignore, sources=[nowhere])
     assert "the hub was not reached" in refused.value.evidence
     assert asyncio.get_running_loop().time() - began_s < 10
+
+
+@pytest.mark.parametrize("name", ["..", "", ".", "/", "a/..", "a\0b", "x" * 256, ".hidden"])
+async def test_nothing_is_touched_outside_the_models_folder(tmp_path: Path, name: str) -> None:
+    models = tmp_path / "data" / "models"
+    models.mkdir(parents=True)
+    (tmp_path / "data" / "ledger").touch()
+    file = ModelFile(repo="owner/model", file=name, sha256="a" * 64, size_bytes=1)
+    with pytest.raises(RefusedError, match="no name for a model file"):
+        weights.files_of(file, models)
+    with pytest.raises(RefusedError, match="no name for a model file"):
+        await weights.ensure_file(file, models, lambda done, total: None, sources=())
+    profile = Profile(name="bad", kind="llamacpp", model="m", file=file)
+    store = ModelStore(locate({"A40CONSOLE_HOME": str(tmp_path)}), {"bad": profile}, {})
+    [model] = store.models()
+    with pytest.raises(RefusedError):
+        store.delete(model)
+    for path in (models, models / "..", tmp_path / "data" / "ledger"):
+        with pytest.raises(RefusedError, match="is not removed"):
+            weights.remove(path, models)
+    assert (tmp_path / "data" / "ledger").exists()

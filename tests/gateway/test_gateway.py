@@ -204,6 +204,14 @@ async def test_models_and_token_counts_pass_uncounted() -> None:
         assert served.meter.finished() == served.meter.live() == ()
 
 
+async def test_the_engines_version_passes_so_that_a_simulated_one_is_known() -> None:
+    version = b'{"version": "0.26.0+sim"}'
+    async with StubEngine(saying(version)) as engine, gateway(engine.upstream) as served:
+        async with call(served.port, "/version") as answer:
+            assert await answer.json() == {"version": "0.26.0+sim"}
+        assert [request.target for request in engine.requests] == ["/version"]
+
+
 async def test_garbage_in_a_stream_passes_and_breaks_nothing() -> None:
     events = [
         b"data: NaN\n\n", b'data: {"usage":{"completion_tokens":NaN},"choices":[{}]}\n\n',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -145,3 +146,41 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
 def test_no_text_makes_the_parser_fail_otherwise(text: str) -> None:
     with suppress(ValueError):
         assert parse_profile(text, "x").name
+
+
+FILE = """
+kind = "llamacpp"
+model = "m.gguf"
+[file]
+repo = "owner/model"
+sha256 = "{sha256}"
+size_bytes = 5
+file = "{name}"
+"""
+LEADS_OUT = ["..", "", ".", "/etc/passwd", "../m.gguf", "a/../../m.gguf", "a/", "x" * 256, ".m"]
+
+
+@pytest.mark.parametrize("name", [*LEADS_OUT, "a\\u0000b"])
+def test_a_model_file_that_leads_out_is_refused_and_hides_no_other(
+    tmp_path: Path, name: str
+) -> None:
+    bad = write(tmp_path, "bad.toml", FILE.format(name=name, sha256="a" * 64))
+    write(tmp_path, "good.toml", FILE.format(name="sub/m.gguf", sha256="a" * 64))
+    loaded = load_profiles(tmp_path)
+    assert "file.file must" in loaded.failures[bad]
+    assert "good" in loaded.profiles
+    with pytest.raises(UsageError) as refused:
+        loaded.find("bad")
+    assert "file.file must" in refused.value.evidence
+
+
+def test_depth_nul_and_a_pipe_hide_no_other(tmp_path: Path) -> None:
+    deep = write(tmp_path, "deep.toml", f"{MINIMAL}x = {'[' * 100_000}\n")
+    nul = write(tmp_path, "nul.toml", 'kind = "vllm"\nmodel = "a\\u0000b"\n')
+    os.mkfifo(pipe := tmp_path / "pipe.toml")
+    write(tmp_path, "good.toml", MINIMAL)
+    loaded = load_profiles(tmp_path)
+    assert set(loaded.failures) == {deep, nul, pipe}
+    assert "model must not hold a NUL" in loaded.failures[nul]
+    assert "not a regular file" in loaded.failures[pipe]
+    assert "good" in loaded.profiles

@@ -119,6 +119,17 @@ def test_the_engines_word_on_speculation_wins_over_the_profiles() -> None:
     assert (by_arguments.mode, by_arguments.depth) == ("on", 7)
 
 
+async def test_nothing_is_generated_once_the_last_request_has_ended() -> None:
+    view = await seen()
+    assert number(view.throughput.generation_tokens_per_s)
+    over = replace(view, requests=replace(view.requests, running=0), slots=())
+    price = snapshot_of(status_of(EngineState.SERVING), over).cost.usd_per_million.now
+    assert price == Missing("nothing is generated now")
+    decodes = replace(over, slots=(made.slot(),))
+    told = snapshot_of(status_of(EngineState.SERVING), decodes)
+    assert number(told.cost.usd_per_million.now) is not None
+
+
 async def test_an_old_rate_is_no_present_price_and_no_point_of_history() -> None:
     fresh = snapshot_of(status_of(EngineState.SERVING), await seen())
     assert number(fresh.cost.usd_per_million.now) is not None

@@ -69,14 +69,15 @@ async def test_a_simulated_engine_is_in_the_history_by_name_and_in_no_sum(books:
     assert any(point.simulated for point in (await books.kept.history(asked)).points)
 
 
-def test_reading_a_prompt_is_busy_too(books: Books) -> None:
-    speed = make.snapshot().throughput
-    prefill = replace(speed, generation_tokens_per_s=0.0, prefill_tokens_per_s=900.0)
-    idle = replace(prefill, prefill_tokens_per_s=0.0)
-    books.take(make.snapshot(throughput=idle), COUNTS)
-    books.take(make.snapshot(throughput=prefill), COUNTS)
-    books.take(make.snapshot(throughput=idle), COUNTS)
-    assert books.total().busy_s == 1.0
+def test_busy_is_while_requests_run_and_not_while_the_rate_remembers_them(books: Books) -> None:
+    running, slots = make.requests(running=1), (make.prefill_slot(),)
+    idle = make.requests(running=0)
+    books.take(make.snapshot(requests=idle, slots=()), COUNTS)
+    books.take(make.snapshot(requests=running, slots=()), COUNTS)
+    books.take(make.snapshot(requests=idle, slots=slots), COUNTS)
+    for _ in range(5):
+        books.take(make.snapshot(requests=idle, slots=()), COUNTS)
+    assert books.total().busy_s == 2.0
 
 
 def test_the_price_since_the_rent_counts_only_with_all_of_its_tokens(books: Books) -> None:

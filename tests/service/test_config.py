@@ -65,3 +65,19 @@ def test_a_rent_that_is_none_is_refused(tmp_path: Path, line: str, key: str) -> 
     with pytest.raises(UsageError) as refused:
         load_settings(file)
     assert key in refused.value.evidence
+
+
+def test_depth_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"x = {'[' * 100_000}\n")
+    with pytest.raises(UsageError):
+        load_settings(file)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_rent_before_all_time_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[rent]\nsince = {text}\n")
+    with pytest.raises(UsageError) as refused:
+        load_settings(file)
+    assert "rent.since" in refused.value.evidence

@@ -97,7 +97,7 @@ NIGHT = Records(
         event(108, 50, "finding.began", "error", code="engine-hung", text="The engine hangs"),
     ),
     starts=(start("second", 10), start("first", -300, ended=9)),
-    counted_since_s=at_s(-0.5),
+    counted_since_s=at_s(0),
     tally=Tally(
         generated_tokens=81_000,
         finished=40,
@@ -124,7 +124,15 @@ def test_a_night() -> None:
     assert (told.peak_tokens_per_s, told.peak_at_s) == (650.0, at_s(5))
     assert (told.longest_gap_s, told.longest_gap_at_s) == (Estimated(180.0), at_s(2))
     assert (told.since_event, told.until_event, told.complete) == (100, 140, True)
-    assert (told.since_s, told.counted_since_s) == (at_s(0), at_s(-0.5))
+    assert (told.since_s, told.counted_since_s) == (at_s(0), at_s(0))
+
+
+def test_sums_that_begin_before_the_window_are_estimates() -> None:
+    told = digest(WINDOW, replace(NIGHT, counted_since_s=at_s(-0.5)))
+    assert (told.generated_tokens, told.busy_s) == (Estimated(81_000), Estimated(900.0))
+    assert told.requests_finished == Estimated(40)
+    assert told.usd_spent == 4.40, "dollars go by time"
+    assert told.counted_since_s == at_s(-0.5)
 
 
 def test_findings_that_came_and_went() -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from a40console.model.event import Event, Severity
+from a40console.operations.desire import desired
+from a40console.operations.past_starts import PastStarts
 from a40console.service import journal as journal_module
 from a40console.service.journal import Journal, Wanted
+from a40console.service.read_marks import ReadMarks
 
 
 def test_ids_and_entries_go_on_after_a_restart(tmp_path: Path) -> None:
@@ -127,3 +130,28 @@ def test_what_the_disk_has_not_taken_is_in_the_pages(tmp_path: Path) -> None:
 )
 def test_what_belongs_on_the_time_axis(kind: str, severity: Severity, marked: bool) -> None:
     assert Event(1, "2026-11-29T10:00:00Z", kind, "…", severity).marked is marked
+
+
+def line_of(event_id: int) -> str:
+    return f'{{"id": {event_id}, "at": "2026-11-29T10:00:00Z", "kind": "note", "text": "x"}}\n'
+
+
+@pytest.mark.parametrize(
+    "last", [line_of(-5), line_of(0), line_of(10**300), line_of(2), "[" * 100_000 + "\n"]
+)
+def test_a_damaged_last_line_hides_no_new_event(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(line_of(6) + line_of(7) + last)
+    journal = Journal(path)
+    assert journal.last_id == 7
+    assert journal.record("note", "new").id == 8
+    assert [event.id for event in journal.since(7, 10)] == [8]
+    assert [event.id for event in journal.pages().find(Wanted(since=5))] == [6, 7, 8]
+
+
+def test_depth_in_other_state_is_broken_content(tmp_path: Path) -> None:
+    for name in ("read-mark.json", "starts.json", "desired.json"):
+        (tmp_path / name).write_text("[" * 100_000)
+    assert ReadMarks(tmp_path / "read-mark.json", lambda: 9).mark.event == 0
+    assert PastStarts(tmp_path / "starts.json").list(5) == ()
+    assert desired(tmp_path / "desired.json") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,50 @@ def test_tokens_are_differences_of_the_engines_counter() -> None:
     assert total(book).busy_s == 5.0
     assert total(book).usd == Decimal("0.0005")
     assert total(book, MINUTE_S) == total(book)
+
+
+def test_a_span_within_the_last_hour_begins_with_its_second() -> None:
+    book = TallyBook()
+    book.take(none_yet())
+    for second in range(1, 100):
+        book.take(reading(second, 50.0 if second < 30 else 80.0, finished=int(second >= 30)))
+    told = book.span(HOUR + 25.4, HOUR + 99)
+    assert (told.begin_s, told.dollars_exact) == (HOUR + 25, True)
+    assert (told.tally.generated_tokens, told.tally.finished) == (30, 1)
+    assert book.span(HOUR + 94, HOUR + 99).tally.usd == Decimal("0.0005"), (
+        "of 5 s, not of the minute"
+    )
+
+
+def test_a_span_before_the_service_begins_with_its_minute_and_costs_its_own_seconds() -> None:
+    book = TallyBook()
+    whole = Tally(generated_tokens=7, usd=Decimal("0.006"), priced_s=60.0)
+    partly = Tally(usd=Decimal("0.001"), priced_s=10.0)
+    book.restore({(MINUTE_S, int(HOUR)): whole, (MINUTE_S, int(HOUR) - 60): partly}, None)
+    for second in range(61, 71):
+        book.take(reading(second, 0.0))
+    told = book.span(HOUR + 50, HOUR + 70)
+    assert (told.begin_s, told.tally.generated_tokens, told.dollars_exact) == (HOUR, 7, True)
+    assert float(told.tally.usd) == pytest.approx(0.001 + 0.001)
+    assert not book.span(HOUR - 20, HOUR + 70).dollars_exact, "when in its minute is not known"
+
+
+def test_seconds_are_forgotten_after_an_hour() -> None:
+    book = TallyBook()
+    for second in range(2 * HOUR_S):
+        book.take(reading(second, float(second)))
+    since_s, until_s = HOUR + HOUR_S + 10.0, HOUR + 2 * HOUR_S - 1
+    told = book.span(since_s, until_s)
+    assert (told.begin_s, told.tally.generated_tokens) == (since_s, HOUR_S - 10)
+    assert len(book._seconds) <= HOUR_S + MINUTE_S
+
+
+def test_a_tick_is_busy_if_requests_run_at_it_or_tokens_came_before_it() -> None:
+    book = TallyBook()
+    book.take(none_yet())
+    for second, tokens in enumerate([0.0, 0.0, 40.0, *[40.0] * 7, 60.0, 60.0], start=1):
+        book.take(reading(second, tokens, busy=second == 2))
+    assert total(book).busy_s == 3.0
 
 
 def test_another_engine_begins_at_nothing() -> None:
@@ -188,9 +233,9 @@ def test_since_an_hour() -> None:
     assert book.since(HOUR + 2 * HOUR_S, HOUR + 4 * HOUR_S + 2).generated_tokens == 300
     book.take(reading(4 * 3600 + 2, 1000.0))
     assert book.since(HOUR + 2 * HOUR_S, HOUR + 4 * HOUR_S + 3).generated_tokens == 800
-    begin_s, span = book.span(HOUR + 2 * HOUR_S + 30, HOUR + 4 * HOUR_S + 3)
-    assert begin_s == HOUR + 2 * HOUR_S
-    assert span.generated_tokens == 800
+    span = book.span(HOUR + 2 * HOUR_S + 30, HOUR + 4 * HOUR_S + 3)
+    assert span.begin_s == HOUR + 2 * HOUR_S
+    assert span.tally.generated_tokens == 800
 
 
 def test_tallies_are_bounded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,8 @@ from a40console.tui.screens.dialog import ConfirmDialog, Dialog, PickDialog, Tex
 from a40console.tui.screens.digest import DigestDialog
 from a40console.tui.screens.environment import EnvironmentDialog
 from a40console.tui.screens.monitor import MonitorScreen
-from a40console.tui.widgets.lines import Panel
+from a40console.tui.terminal_app import Surroundings
+from a40console.tui.widgets.lines import Lines, Panel
 from tests import make_snapshot as make
 from tests.tui.driving import Driven, running, screen_text, toasts, until
 from tests.tui.fake_service import FakeService
@@ -185,7 +187,9 @@ async def test_another_profile_is_chosen_then_confirmed() -> None:
         await pilot.press("m")
         assert "(running)" in await dialog(app, pilot, PickDialog)
         await pilot.press("3")
-        assert "Profile: smollm2-135m" in await dialog(app, pilot, ConfirmDialog)
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "From qwen3-coder-30b to smollm2-135m." in said
+        assert "Profile:" not in said
         await pilot.press("y")
         await until(
             pilot, lambda: service.commands == [("engine.switch", {"profile": "smollm2-135m"})]
@@ -395,6 +399,46 @@ async def test_leaving_says_what_keeps_running_and_what_it_costs() -> None:
         await dialog(app, pilot, ConfirmDialog)
         await pilot.press("y")
         await until(pilot, lambda: app.return_code == 0)
+
+
+async def test_leaving_a_demo_says_that_it_ends_and_costs_nothing() -> None:
+    around = Surroundings(demo=True)
+    app = ConsoleApp(FakeService().client, Settings(), surroundings=around)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.reading.link.state == "live")
+        await pilot.press("q")
+        said = " ".join((await dialog(app, pilot, ConfirmDialog)).split())
+        assert "The demo ends with this screen." in said
+        assert "Nothing is paid: the price and the dollars shown are SIMULATED." in said
+        assert "keep running" not in said
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_profile_that_runs_is_marked_on_any_width(width: int) -> None:
+    service = FakeService()
+    long = replace(service.profiles[0], title="a title that no terminal is wide enough for " * 3)
+    service.profiles = (long, *service.profiles[1:])
+    async with running(service, size=(width, 24)) as (app, pilot):
+        await pilot.press("m")
+        assert "(running)" in await dialog(app, pilot, PickDialog)
+        rows = app.screen.query_one("#text", Lines).lines
+        assert "(running)" in "".join(span.text for span in rows[0])[: width - 10]
+
+
+@pytest.mark.parametrize(("ran", "chosen"), [("smollm2-135m", None), (None, "smollm2-135m")])
+async def test_start_begins_at_the_profile_that_ran_last_or_is_chosen(
+    ran: str | None, chosen: str | None
+) -> None:
+    service = FakeService(make.failed())
+    last = service.starts[0]
+    service.starts = (replace(last, profile=ran), *service.starts[1:]) if ran else ()
+    async with running(service, settings=Settings(profile=chosen)) as (app, pilot):
+        await pilot.press("S")
+        said = await dialog(app, pilot, PickDialog)
+        assert re.search(r"▸ \d  smollm2-135m", said)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(service.commands))
+        assert service.commands[0][1] == {"profile": "smollm2-135m"}
 
 
 async def test_leaving_tells_of_processes_that_an_engine_left() -> None:
@@ -656,3 +700,12 @@ async def test_a_key_pressed_twice_opens_one_dialog() -> None:
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("question_mark")
         await dialog(app, pilot, TextDialog)
+
+
+@pytest.mark.parametrize("key", ["2", "3", "4", "5", "w"])
+async def test_leaving_while_a_view_still_reads_is_no_crash(key: str) -> None:
+    """Its reader may come back to a screen that is being taken down."""
+    for part in range(6):
+        async with running(FakeService()) as (_, pilot):
+            await pilot.press(key)
+            await asyncio.sleep(0.006 * part)

@@ -77,10 +77,22 @@ def test_each_price_says_what_it_divides() -> None:
     )
     said = text(cost_facts(snapshot, None, 120))
     assert re.search(r"now +\$0\.31 +the present rate ÷ 509 tok/s", said)
-    assert re.search(r"session +\$0\.46 +the busiest: its seconds", said)
-    assert re.search(r"since rent +\$3\.42 +all dollars since, idle", said)
+    assert re.search(r"session +\$0\.46 +busiest: its seconds", said)
+    assert re.search(r"since rent +\$3\.42 +all dollars, idle ones too", said)
     assert "with disk" in said
     assert "without disk" not in said
+
+
+@pytest.mark.parametrize("width", [80, 118])
+def test_its_words_are_whole(width: int) -> None:
+    prices = UsdPerMillion(now=0.31, session=0.46, since_rent=3.42)
+    snapshot = make.snapshot(cost=make.cost(usd_per_million=prices, since="engine start"))
+    report = fake_past.spending()
+    report = replace(report, since_s=report.until_s - 2267.0, hours=report.hours[-1:])
+    said = text(cost_facts(snapshot, report, width))
+    assert "…" not in said
+    assert re.search(r"A million tokens generated ones counted ─", said)
+    assert "all dollars, idle ones too ÷ all tokens" in " ".join(said.split())
 
 
 def test_what_is_missing_says_why_and_what_would_make_it_known() -> None:

@@ -26,7 +26,7 @@ from a40console.tui.screens.digest import DigestDialog
 from a40console.tui.screens.monitor import MonitorScreen
 from tests import make_snapshot as make
 from tests.tui import fake_past
-from tests.tui.driving import Driven, screen_text, until
+from tests.tui.driving import Driven, screen_text, toasts, until
 from tests.tui.fake_service import FakeService
 from tests.tui.fog import fogged
 
@@ -243,6 +243,7 @@ async def test_unread_is_opened_by_its_key_and_then_read() -> None:
         await until(pilot, lambda: not told(app))
         await pilot.press("u")
         await until(pilot, lambda: app.current_mode == "events")
+        assert re.search(r"Nothing new since \d\d:\d\d", toasts(app))
 
 
 async def test_it_fits_a_small_terminal_and_scrolls() -> None:
@@ -295,6 +296,21 @@ def test_a_stop_that_was_asked_for_is_no_failure() -> None:
     asked = replace(killed, end=replace(killed.end, code=0, cause="stopped"))
     said = text(replace(fake_past.digest(), ends=(asked,)))
     assert "○ qwen3-coder-30b ended after serving for 1 h 41 m: stopped" in said
+
+
+def test_the_operators_own_stop_is_no_failure_whatever_signal_it_took() -> None:
+    _, killed, _ = fake_past.starts()
+    assert not isinstance(killed.end, Missing)
+    end = replace(killed.end, code=143, cause="stopped by the operator")
+    said = text(replace(fake_past.digest(), ends=(replace(killed, end=end),)))
+    assert "○ qwen3-coder-30b ended" in said
+
+
+def test_a_simulated_engines_peak_is_called_so() -> None:
+    digest = replace(fake_past.digest(), simulated=True)
+    assert re.search(r"peak .*  perhaps SIMULATED", text(digest))
+    alone = text(replace(digest, generated_tokens=Missing("a simulated engine's are not counted")))
+    assert re.search(r"peak .* at \S+  SIMULATED", alone)
 
 
 def test_what_no_longer_reaches_back_says_so() -> None:

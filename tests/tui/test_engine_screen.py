@@ -146,6 +146,27 @@ def test_how_it_ended_leads_where_it_failed() -> None:
     assert "out of GPU memory" in said
 
 
+def test_the_end_of_the_engine_before_stands_below_the_start_of_this_one() -> None:
+    before = make.failed().engine.exit
+    snapshot = make.snapshot()
+    serving = replace(snapshot, engine=replace(snapshot.engine, exit=before))
+    said = drawn(serving)
+    assert said.index("This start") < said.index("How the engine before it ended")
+    assert "How it ended" not in said
+
+
+def test_phases_stand_in_the_order_in_which_they_happened() -> None:
+    own, first, second = fake_past.starts()
+    short = replace(second, phases=(StartPhase(name="load", seconds=30.0),), ready_after_s=40.0)
+    whole = tuple(StartPhase(name=name, seconds=9.0) for name in ("download", "load", "capture"))
+    long = replace(first, phases=whole, ready_after_s=30.0)
+    short, long = (replace(one, profile=own.profile) for one in (short, long))
+    starting = replace(make.starting().engine, profile=own.profile, phase="download")
+    reading = read(replace(make.starting(), engine=starting))
+    names = [row.name for row in phase_rows(reading, (short, long))]
+    assert names == ["download", "load", "capture"]
+
+
 def test_what_is_unknown_for_one_reason_is_said_once() -> None:
     said = drawn(make.failed())
     assert len(re.findall(r"– the engine has failed|– no engine runs", said)) <= 3

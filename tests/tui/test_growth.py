@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 
 from a40console.tui.panels import texts
 from a40console.tui.screens.dialog import ConfirmDialog, Dialog, TextDialog
-from tests.tui.driving import Driven, running
+from tests.tui.driving import Driven, running, until
 from tests.tui.fake_service import FakeService
 from tests.tui.growth import grown_mib, tick
 
@@ -30,8 +31,12 @@ async def test_three_hundred_dialogs_leave_nothing_behind() -> None:
     async with running(FakeService(), size=SIZE) as (_, pilot):
         grown = await grown_mib(lambda number: dialogs(pilot, number), warm=40, number=260)
         assert grown < BOUND_MIB
-        gc.collect()
-        assert not [thing for thing in gc.get_objects() if isinstance(thing, Dialog)]
+        await until(pilot, lambda: not living_dialogs())
+
+
+def living_dialogs() -> list[Dialog[Any]]:
+    gc.collect()
+    return [thing for thing in gc.get_objects() if isinstance(thing, Dialog)]
 
 
 async def dialogs(pilot: Driven, number: int) -> None:

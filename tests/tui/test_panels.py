@@ -355,6 +355,12 @@ def test_the_row_note_names_the_reason_of_each_dash() -> None:
     assert "tok/s, pass/s, tok/pass –: in prefill" in note
 
 
+def test_an_ended_request_is_not_said_to_wait_for_a_token() -> None:
+    [ended, *_] = make.snapshot().recent
+    note = row_notes(replace(ended, ttft_s=Missing("no token yet")))
+    assert "TTFT –: not known: it was not streamed" in note
+
+
 def test_the_speculation_panel_says_how_much_is_accepted_and_judges_nothing() -> None:
     drawn = speculation.speculation(read(make.snapshot()), Size(70, 3))
     assert "on n-gram 24, by restart  212 drafts in 60 s" in text(drawn)
@@ -494,7 +500,7 @@ def test_the_gravest_finding_comes_first() -> None:
 def test_events_stand_on_the_time_axis_at_their_time() -> None:
     width = 100
     axis, times = text(speed_chart(read(make.snapshot()), Size(width, 8))).split("\n")[-2:]
-    place = axis.index("▲adopted") - AXIS
+    place = axis.index("·adopted") - AXIS
     seconds_ago = (1 - place / cells_of(width)) * 900
     assert seconds_ago == pytest.approx(655, abs=12)
     assert "▲command failed" in axis

@@ -214,3 +214,9 @@ def test_a_theme_of_the_operators_replaces_ours_of_the_same_name(tmp_path: Path)
 def test_an_unreadable_file_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(ThemeFileError, match=r"none\.toml"):
         read_theme(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("text", ['name = ["a"]', f"x = {'[' * 100_000}"])
+def test_a_name_that_is_none_and_depth_are_notices(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.toml").write_text(f'primary = "#123456"\n{text}\n')
+    assert list(load_themes([tmp_path]).failures) == [tmp_path / "bad.toml"]

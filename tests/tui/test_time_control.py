@@ -184,7 +184,7 @@ async def test_an_instant_can_be_looked_at_from_elsewhere() -> None:
         await until(pilot, lambda: "Identity" in screen_text(app))
         app.look_at(NOW_S - 656)
         await until(pilot, lambda: "PAST" in panel(app, "clock").plain)
-        await until(pilot, lambda: "▲" in panel(app, "chart").plain.splitlines()[-2])
+        await until(pilot, lambda: "·" in panel(app, "chart").plain.splitlines()[-2])
         since_s, end_s = app.reading.view.window(NOW_S)
         assert since_s < NOW_S - 656 < end_s
 
@@ -236,8 +236,9 @@ async def test_a_paused_screen_still_acts() -> None:
         assert "PAUSED" in panel(app, "clock").plain
 
 
-async def test_time_goes_back_in_a_frozen_picture_too() -> None:
-    async with running(FakeService()) as (app, pilot):
+@pytest.mark.parametrize("width", [80, 100, 120])
+async def test_time_goes_back_in_a_frozen_picture_too(width: int) -> None:
+    async with running(FakeService(), size=(width, 24)) as (app, pilot):
         await pilot.press("space", "left")
         await until(pilot, lambda: "PAST" in panel(app, "clock").plain)
         assert "PAUSED" in panel(app, "clock").plain

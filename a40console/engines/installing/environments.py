@@ -15,6 +15,9 @@ from a40console.files import read_json, write_private
 from a40console.model.codec import DecodeError, decode, encode
 
 STAMP_FILE = "a40console-engine.json"
+BEGUN_FILE = "a40console-begun"
+"""Our mark in an environment's folder: an installation may begin again there."""
+
 PREFIX = "vllm-"
 CPU_SUFFIX = "-cpu"
 DOWNLOADS = ".downloads"
@@ -84,6 +87,16 @@ def read_environment(folder: Path) -> EngineEnvironment | None:
         return None
     environment = EngineEnvironment(name=folder.name, folder=folder, stamp=stamp)
     return environment if os.access(environment.executable, os.X_OK) else None
+
+
+def write_begun(folder: Path) -> None:
+    """Mark a folder as one that we make an environment in.
+
+    Raises:
+        OSError: If the disk does not take it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_private(folder / BEGUN_FILE, "a40console engine install\n")
 
 
 def write_stamp(folder: Path, stamp: Stamp) -> None:

@@ -17,6 +17,7 @@ from a40console.engines.child import run_child
 from a40console.engines.gpu_driver import GpuDriver, caution, read_driver, why_not
 from a40console.engines.installing import verification
 from a40console.engines.installing.environments import (
+    BEGUN_FILE,
     DOWNLOADS,
     STAMP_FILE,
     Build,
@@ -26,6 +27,7 @@ from a40console.engines.installing.environments import (
     read_environment,
     remove,
     size_on_disk,
+    write_begun,
     write_stamp,
 )
 from a40console.engines.installing.plan import Installation, InstallPlan, Request
@@ -120,11 +122,14 @@ class Installer:
             RefusedError: If something goes wrong; what was downloaded is kept.
         """
         uv = await self._ready_uv()
+        self._demand_ours(plan.folder)  # somebody may have come between
         if plan.folder.is_symlink():
             plan.folder.unlink()  # what it leads to is cleared by nobody
+        self._mark(plan.folder)
         (plan.folder / STAMP_FILE).unlink(missing_ok=True)
         self._report(Step(phase="environment", detail=str(plan.folder)))
         await uv.make_environment(plan.folder)
+        self._mark(plan.folder)  # uv clears the folder
         written = Written(self._downloads, plan.disk_bytes, self._report)
         async with written.followed():
             await uv.install(plan.folder, on_line=written.take_line, on_start=written.follow)
@@ -253,14 +258,22 @@ class Installer:
         fits = found.cuda is not None and why_not(found.cuda, driver) is None
         return found.version("vllm") if fits else None
 
+    def _mark(self, folder: Path) -> None:
+        try:
+            write_begun(folder)
+        except OSError as error:
+            raise RefusedError(
+                f"No environment can be made in {folder}",
+                evidence=str(error),
+                remedy="Free space or permission there, or name another folder with --into.",
+            ) from error
+
     def _demand_ours(self, folder: Path) -> None:
         """See that what stands in the place was begun by us: it will be cleared."""
-        link = self._request.engines / folder.name
         is_ours = (
             self._request.into.resolve() == self._request.engines.resolve()
-            or not self._is_fresh
-            or (folder / STAMP_FILE).exists()
-            or (link.is_symlink() and link.resolve() == folder.resolve())
+            or (folder / BEGUN_FILE).is_file()
+            or (folder / STAMP_FILE).is_file()
         )
         if not is_ours and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise RefusedError(

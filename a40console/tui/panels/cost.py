@@ -58,9 +58,19 @@ def _paid(snapshot: Snapshot, report: SpendingReport | None, width: int) -> list
     since = f"since {clean(cost.since)}" if cost.since else ""
     lines += _row("so far", _priced(cost, cost.usd_so_far), "", since, "", width)
     if report is not None:
-        detail = "   ".join(filter(None, (f"since {_since(report)}", _seen(report))))
-        lines += _row("by the hour", _priced(cost, report.usd), "", detail, "", width)
+        room = width - len(_EDGE) - _NAME - _VALUE
+        lines += _row("by the hour", _priced(cost, report.usd), "", _span(report, room), "", width)
     return lines
+
+
+def _span(report: SpendingReport, room: int) -> str:
+    """Since when, how long that is and how much of it was not seen: what fits, the last first."""
+    whole, seen = _since(report), _seen(report)
+    begin, _, length = whole.rpartition(", ")
+    told = [f"since {whole}   {seen}", f"since {begin}, {seen}", f"{length}, {seen}", seen]
+    if not seen:
+        told = [f"since {whole}", f"since {begin}", begin]
+    return next((text for text in told if len(text) <= room), told[-1])
 
 
 def _since(report: SpendingReport) -> str:
@@ -84,7 +94,12 @@ def _row(
     head = Span(f"{_EDGE}{name:<{_NAME}}", Role.LABEL)
     if not isinstance(figure, Missing):
         value = Span(f"{shown(figure, fmt.dollars) + unit:<{_VALUE - 1}} ", Role.STRONG)
-        return [fit(line(head, value, Span(detail, Role.MUTED)), width)]
+        blank = " " * (len(_EDGE) + _NAME + _VALUE)
+        rest = wrap(detail, width - len(blank), Role.MUTED) or [()]
+        return [
+            fit(line(head, value, rest[0]), width),
+            *(fit(line(blank, part), width) for part in rest[1:]),
+        ]
     reason = f"{figure.reason}; known with {known_with}" if known_with else figure.reason
     parts = wrap(reason, width - _NAME - len(_EDGE) - 2, Role.MUTED)
     blank = " " * (_NAME + len(_EDGE) + 2)
@@ -98,13 +113,13 @@ def _million(snapshot: Snapshot, width: int) -> list[Line]:
     """The three prices, each with what is divided by what: never one of them alone."""
     cost, price = snapshot.cost, snapshot.cost.usd_per_million
     speed = shown(snapshot.throughput.generation_tokens_per_s, fmt.rate)
-    tokens = f"{cost.counted} tokens"
-    lines = [heading("A million tokens", f"{tokens} counted", width)]
+    counted = "prompts counted too" if cost.counted == "all" else "generated ones counted"
+    lines = [heading("A million tokens", counted, width)]
     now = f"the present rate ÷ {speed} tok/s"
     lines += _row("now", _priced(cost, price.now), "", now, "", width)
-    session = "the busiest: its seconds at the rate ÷ its tokens"
+    session = "busiest: its seconds at the rate ÷ its tokens"
     lines += _row("session", _priced(cost, price.session), "", session, "", width)
-    rent = "all dollars since, idle ones too ÷ all tokens since"
+    rent = "all dollars, idle ones too ÷ all tokens"
     known_with = "" if _RENT in cost.since or _unpriced(cost) else _BEGIN
     lines += _row("since rent", _priced(cost, price.since_rent), "", rent, known_with, width)
     return lines

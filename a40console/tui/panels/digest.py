@@ -13,6 +13,7 @@ from a40console.tui.format import shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
 from a40console.tui.panels.findings import GLYPHS
 from a40console.tui.panels.moments import WIDEST, day_of, when, when_s
+from a40console.tui.panels.starts import ended_as_asked
 
 _NAME = WIDEST + 1
 _JUST_NOW_S = 60.0
@@ -86,7 +87,7 @@ def _figures(digest: Digest, today: str) -> Iterable[tuple[str, Line]]:
     yield "requests", _requests(digest)
     yield "generated", _generated(digest)
     peak_at = _at(digest.peak_at_s, today)
-    yield "peak", _figure(digest.peak_tokens_per_s, fmt.rate, f" tok/s{peak_at}")
+    yield "peak", _peak(digest, peak_at)
     yield "spent", _figure(digest.usd_spent, fmt.dollars, "")
     gap = number(digest.longest_gap_s)
     if gap:
@@ -119,6 +120,15 @@ def _figure(figure: Figure, formatter: fmt.Formatter, unit: str) -> Line:
     if isinstance(figure, Missing):
         return _missing(figure)
     return line(shown(figure, formatter), unit)
+
+
+def _peak(digest: Digest, at: str) -> Line:
+    """The peak; a simulated engine's counts among the speeds, though its tokens do not."""
+    told = _figure(digest.peak_tokens_per_s, fmt.rate, f" tok/s{at}")
+    if not digest.simulated or isinstance(digest.peak_tokens_per_s, Missing):
+        return told
+    own = number(digest.generated_tokens)
+    return line(told, Span("  perhaps SIMULATED" if own else "  SIMULATED", Role.WARN))
 
 
 def _missing(figure: Missing) -> Line:
@@ -170,9 +180,8 @@ def _ended(start: EngineStart) -> str:
 
 
 def _end_mark(start: EngineStart) -> tuple[str, Role]:
-    """A stop that was asked for is no failure."""
-    code = None if isinstance(start.end, Missing) else start.end.code
-    return ("○", Role.MUTED) if code == 0 else GLYPHS["error"]
+    """A stop that was asked for is no failure, whatever signal it took."""
+    return ("○", Role.MUTED) if ended_as_asked(start) else GLYPHS["error"]
 
 
 def _found(finding: FindingSpan, today: str) -> str:

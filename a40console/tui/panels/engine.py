@@ -52,12 +52,15 @@ def engine_facts(
     argv = _command_line(engine, starts, width)
     earlier = _history(starts, trouble, snapshot, width)
     if not wide:
-        first = [start, asked] if engine.state in STARTING else [last, asked, start]
+        first = [start, asked] if engine.state in STARTING else [asked, start]
+        first = [*first, last] if engine.state in LIVING else [last, *first]
         facts = [_title("Identity", width), *(entry for fact in identity for entry in fact)]
         return _indented(_stacked(*first, facts, sources, earlier, argv), width)
-    pair = _beside(_stacked(last, start), sources, column)
+    leads = engine.state in STARTING or (bool(last) and engine.state not in LIVING)
+    told = _stacked(start, last) if engine.state in LIVING else _stacked(last, start)
+    pair = _beside(told, sources, column)
     facts = [_title("Identity", width), *_in_columns(identity, column)]
-    blocks = [pair, asked] if engine.state in STARTING or last else [asked, pair]
+    blocks = [pair, asked] if leads else [asked, pair]
     return _indented(_stacked(*blocks, facts, earlier, argv), width)
 
 
@@ -186,13 +189,14 @@ def _sources(sources: tuple[SourceStatus, ...], width: int) -> list[Line]:
 
 
 def _end(engine: EngineInfo, width: int) -> list[Line]:
-    """How it ended, where it did."""
+    """How it ended, where it did; of an engine that runs, how the one before it did."""
     end = engine.exit
     if isinstance(end, Missing):
         return []
+    title = "How the engine before it ended" if engine.state in LIVING else "How it ended"
     code = end.code if isinstance(end.code, Missing) else str(end.code)
     return [
-        _title("How it ended", width),
+        _title(title, width),
         *wrap(end.cause, width, Role.STRONG),
         *_fact("exit code", code, width),
         *_fact("signal", end.signal, width),

@@ -73,9 +73,16 @@ def _is_heavy(edge: Span) -> bool:
 
 def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
     """Which time is shown, how fresh it is, and the news: what matters most comes first."""
+    paused = _paused(reading)
+    past = _past(reading, room) if follows_time else line("")
+    if paused and past and width_of(paused) + len(_GAP) + width_of(past) > room:
+        paused, past = paused[:-1] if paused[-1].role is Role.KEY else paused, past[:1]
+        if width_of(paused) + len(_GAP) + width_of(past) > room:
+            past = line(Span("◀ PAST", Role.WARN))
+            paused = line(Span("■ PAUSED", Role.WARN), *paused[1:])
     items = [
-        _paused(reading),
-        _past(reading, room) if follows_time else line(""),
+        paused,
+        past,
         *([] if reading.paused_s is not None else [_fresh(reading)]),
         _news(reading, room),
     ]

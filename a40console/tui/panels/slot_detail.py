@@ -11,6 +11,7 @@ from a40console.tui.bins import Bins
 from a40console.tui.format import DASH, Formatter, shown, unix_seconds
 from a40console.tui.ink import Line, Role, Span, clean, flow, line, wrap
 from a40console.tui.panels.labels import LABEL
+from a40console.tui.panels.slot_notes import ended_ttft
 from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
 from a40console.tui.reading import Reading
 from a40console.tui.track import Track
@@ -155,7 +156,7 @@ def _speed(slot: Slot | None, ended: RecentRequest | None, width: int) -> list[L
     unseen = Missing("this console never saw it run")
     over = ended is not None
     speed = ended.tokens_per_s if ended else slot.tokens_per_s if slot else unseen
-    ttft = ended.ttft_s if ended else slot.ttft_s if slot else unseen
+    ttft = ended_ttft(ended) if ended else slot.ttft_s if slot else unseen
     lines = _figure("speed", speed, fmt.rate, width, " tok/s" + (" in all" if over else ""))
     if slot is not None and not over:
         lines += _figure("passes", slot.passes_per_s, fmt.tenths, width, " a second")

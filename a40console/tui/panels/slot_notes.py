@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from a40console.model.figures import Missing
+from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import RecentRequest, Session, Slot
 from a40console.tui.format import known
 from a40console.tui.ink import clean
@@ -40,9 +40,17 @@ def row_notes(row: Slot | Session | RecentRequest) -> str:
                 ("session", row.session),
                 ("gen", row.generated_tokens),
                 ("tok/s", row.tokens_per_s),
-                ("TTFT", row.ttft_s),
+                ("TTFT", ended_ttft(row)),
             )
     return _joined(who, reasons(named))
+
+
+def ended_ttft(request: RecentRequest) -> Figure:
+    """Time to first token of an ended request; none was seen of an answer that came as a whole."""
+    ttft = request.ttft_s
+    if isinstance(ttft, Missing) and ttft.reason.startswith("no token yet"):
+        return Missing("not known: it was not streamed, or ended before its first token")
+    return ttft
 
 
 def _slot_notes(slot: Slot) -> str:

@@ -10,6 +10,7 @@ from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.format import shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, rule, width_of
+from a40console.tui.panels.findings import GLYPHS
 from a40console.tui.past import Mark
 from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
 from a40console.tui.reading import Reading
@@ -169,7 +170,7 @@ def _rank(mark: Mark) -> int:
 
 def glyph_of(mark: Mark) -> str:
     """A note is told from what happened by itself."""
-    return "◆" if mark.note else "▲"
+    return "◆" if mark.note else GLYPHS.get(mark.severity, GLYPHS["error"])[0]
 
 
 def _role(mark: Mark) -> Role:
@@ -186,7 +187,11 @@ def compact_speed(reading: Reading, width: int) -> Line:
     if not known:
         return line(Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
     marks = past.visible_marks(view)
-    last = line(Span(f"▲ {clean(marks[-1].label)}", Role.MUTED)) if marks else line("")
+    last = (
+        line(Span(f"{glyph_of(marks[-1])} {clean(marks[-1].label)}", Role.MUTED))
+        if marks
+        else line("")
+    )
     peak = f"{span_name(reading)}, peak {fmt.rate(max(known))}"
     drawn = Span(spark(values, bars=ROW_BARS), Role.SERIES)
     return flow([line(drawn), line(peak), last], width)

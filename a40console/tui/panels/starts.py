@@ -21,6 +21,7 @@ from a40console.tui.panels.verdict import PHASES
 from a40console.tui.reading import Reading
 
 READY = "ready"
+_STOPPED = "stopped by the operator"
 _PHASE = 22
 _SPENT = 9
 _USUAL = 11
@@ -104,11 +105,14 @@ def _took(reading: Reading, starts: Sequence[EngineStart]) -> dict[str, Figure]:
     """Seconds by phase: as recorded, else as watched from here; the present one as it runs."""
     engine = reading.snapshot.engine
     own = next((start for start in starts if start.id == known(engine.id)), None)
-    took: dict[str, Figure] = {}
-    if own is not None and not isinstance(own.phases, Missing):
-        took = {phase.name: phase.seconds for phase in own.phases}
-    for phase in reading.past.phases:
-        took.setdefault(phase.name, phase.seconds)
+    recorded = () if own is None or isinstance(own.phases, Missing) else own.phases
+    watched = reading.past.phases
+    spent: dict[str, Figure] = {phase.name: phase.seconds for phase in watched}
+    spent.update({phase.name: phase.seconds for phase in recorded})
+    took = {
+        name: spent[name]
+        for name in _merged([[p.name for p in seen] for seen in (recorded, watched)])
+    }
     if engine.state in STARTING and not isinstance(engine.phase, Missing):
         took.pop(engine.phase, None)
         took[engine.phase] = engine.phase_s
@@ -118,11 +122,26 @@ def _took(reading: Reading, starts: Sequence[EngineStart]) -> dict[str, Figure]:
 def _usual(earlier: Iterable[EngineStart]) -> dict[str, float]:
     """The median of each phase, in the order in which they follow each other."""
     lengths: dict[str, list[float]] = {}
+    orders: list[list[str]] = []
     for start in earlier:
         if not isinstance(start.phases, Missing):
+            orders.append([phase.name for phase in start.phases])
             for phase in start.phases:
                 lengths.setdefault(phase.name, []).append(phase.seconds)
-    return {name: median(seconds) for name, seconds in lengths.items()}
+    return {name: median(lengths[name]) for name in _merged(orders)}
+
+
+def _merged(orders: Iterable[Sequence[str]]) -> list[str]:
+    """All names in one order: one that only a later order has stands before its next there."""
+    merged: list[str] = []
+    for names in orders:
+        place = len(merged)
+        for name in reversed(names):
+            if name in merged:
+                place = merged.index(name)
+            else:
+                merged.insert(place, name)
+    return merged
 
 
 def _after(now: str, usual: dict[str, float]) -> list[str]:
@@ -261,7 +280,14 @@ def _outcome(start: EngineStart, engine: EngineInfo) -> tuple[str, Role]:
         return ("◐", Role.WARN) if engine.state in STARTING else ("●", Role.GOOD)
     if isinstance(start.end, Missing):
         return "·", Role.MUTED
-    return ("○", Role.MUTED) if start.end.code == 0 else ("✖", Role.BAD)
+    return ("○", Role.MUTED) if ended_as_asked(start) else ("✖", Role.BAD)
+
+
+def ended_as_asked(start: EngineStart) -> bool:
+    """Whether the engine ended well, or because the operator stopped it by whatever signal."""
+    if isinstance(start.end, Missing):
+        return False
+    return start.end.code == 0 or start.end.cause.startswith(_STOPPED)
 
 
 def _end(start: EngineStart) -> str:

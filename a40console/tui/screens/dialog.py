@@ -181,10 +181,13 @@ class PickDialog(Dialog[str]):
     ]
     KEYS = (("1 2 …", "choose"), ("↑ ↓ enter", "choose"), ("escape", "cancel"))
 
-    def __init__(self, title: str, choices: Sequence[Choice]) -> None:
+    def __init__(self, title: str, choices: Sequence[Choice], at: str = "") -> None:
+        """With the cursor on the choice of that value, else on the first that can be chosen."""
         super().__init__(title)
         self._choices = choices
-        self._cursor = next((i for i, c in enumerate(choices) if not c.refused), 0)
+        usable = [index for index, choice in enumerate(choices) if not choice.refused]
+        wanted = [index for index in usable if choices[index].value == at]
+        self._cursor = next(iter(wanted or usable), 0)
         self._rows: list[int] = []
         """The choice that each line belongs to."""
 
@@ -192,6 +195,10 @@ class PickDialog(Dialog[str]):
         """The list, scrolling."""
         with VerticalScroll(id="scroll", can_focus=False):
             yield Fitted(self._text, dom_id="text")
+
+    def on_mount(self) -> None:
+        """Scroll to the cursor, which need not be at the top."""
+        self.call_after_refresh(self.action_move, 0)
 
     def _text(self, width: int) -> list[Line]:
         lines: list[Line] = []

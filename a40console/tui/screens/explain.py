@@ -96,7 +96,7 @@ class ExplainScreen(MonitorScreen):
 
     def _verdicts(self, reading: Reading, size: Size) -> list[Line]:
         width = size.width - 1
-        lines = [line(Span("  – the service has not explained it yet", Role.MUTED))]
+        lines = [line(Span(f"  – {_unexplained(reading)}", Role.MUTED))]
         if self._explanation is not None:
             lines = why.verdicts(self._explanation, width)
         return lines if self._is_wide else [*lines, *self._findings(reading, width)]
@@ -108,6 +108,14 @@ class ExplainScreen(MonitorScreen):
 
     def _findings(self, reading: Reading, width: int) -> list[Line]:
         return [(), *all_findings(ranked(reading.snapshot), width, reading.keymap.hint)]
+
+
+def _unexplained(reading: Reading) -> str:
+    """Why there is no explanation."""
+    if reading.paused_s is None:
+        return "the service has not explained it yet"
+    key = reading.keymap.hint("view.pause")
+    return "not asked while the picture is paused" + (f"; {key} resumes" if key else "")
 
 
 def _of_snapshot(snapshot: Snapshot) -> Explanation:

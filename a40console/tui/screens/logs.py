@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.events import ScreenResume, ScreenSuspend
 from textual.geometry import Size
 from textual.widgets import Input
@@ -97,6 +99,11 @@ class LogsScreen(MonitorScreen):
 
     @work(group="output", exclusive=True)
     async def _read(self) -> None:
+        # The screen has all that is looked for but while it is taken down around its reader.
+        with suppress(NoMatches):
+            await self._follow_output()
+
+    async def _follow_output(self) -> None:
         client, log = await self.app.feed.client(), self.query_one(LogView)
         while True:
             busy = False
@@ -142,6 +149,10 @@ class LogsScreen(MonitorScreen):
     @work(group="output", exclusive=True)
     async def _search_first_error(self) -> None:
         """Search the whole output, beyond the lines that are held."""
+        with suppress(NoMatches):  # as above
+            await self._find_first_error()
+
+    async def _find_first_error(self) -> None:
         client = await self.app.feed.client()
         try:
             found = await self._reader.find_first_error(client)
