@@ -153,6 +153,8 @@ def _refusal(profile: Profile, paths: Paths) -> str | None:
 
 def _placed(file: Path, why: str) -> str:
     """The faults of a file, one a line, with the line of the key that each begins with."""
+    if not file.is_file():  # a pipe would be waited for
+        return why
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -20,13 +20,13 @@ from a40console.engines.installing.environments import (
     BEGUN_FILE,
     STAMP_FILE,
     Build,
+    begin,
     installed,
     newest,
     read_environment,
     remove,
     unfinished,
     version_key,
-    write_begun,
 )
 from a40console.engines.installing.exclusive import alone
 from a40console.engines.installing.installer import Installer
@@ -456,7 +456,7 @@ async def test_leftover_downloads_do_not_make_an_environment_ours(
 
 async def test_what_we_began_goes_on_by_our_mark(bench: Bench, tmp_path: Path) -> None:
     ours = tmp_path / "volume" / "vllm-0.32.0-cpu"
-    write_begun(ours)
+    begin(ours)
     (ours / "half").touch()
     await bench.install("cpu", into=tmp_path / "volume")
     assert not (ours / "half").exists()

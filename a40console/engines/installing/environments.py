@@ -89,14 +89,22 @@ def read_environment(folder: Path) -> EngineEnvironment | None:
     return environment if os.access(environment.executable, os.X_OK) else None
 
 
-def write_begun(folder: Path) -> None:
-    """Mark a folder as one that we make an environment in.
+def begin(folder: Path) -> None:
+    """Mark a folder as one that we make an environment in, and clear it of all else.
+
+    The stamp goes first: an interruption leaves nothing that is taken for complete.
 
     Raises:
         OSError: If the disk does not take it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_private(folder / BEGUN_FILE, "a40console engine install\n")
+    (folder / STAMP_FILE).unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != BEGUN_FILE:
+            entry.unlink()
 
 
 def write_stamp(folder: Path, stamp: Stamp) -> None:

@@ -23,11 +23,11 @@ from a40console.engines.installing.environments import (
     Build,
     EngineEnvironment,
     Stamp,
+    begin,
     environment_name,
     read_environment,
     remove,
     size_on_disk,
-    write_begun,
     write_stamp,
 )
 from a40console.engines.installing.plan import Installation, InstallPlan, Request
@@ -125,11 +125,9 @@ class Installer:
         self._demand_ours(plan.folder)  # somebody may have come between
         if plan.folder.is_symlink():
             plan.folder.unlink()  # what it leads to is cleared by nobody
-        self._mark(plan.folder)
-        (plan.folder / STAMP_FILE).unlink(missing_ok=True)
+        await asyncio.to_thread(self._clear, plan.folder)
         self._report(Step(phase="environment", detail=str(plan.folder)))
         await uv.make_environment(plan.folder)
-        self._mark(plan.folder)  # uv clears the folder
         written = Written(self._downloads, plan.disk_bytes, self._report)
         async with written.followed():
             await uv.install(plan.folder, on_line=written.take_line, on_start=written.follow)
@@ -258,9 +256,9 @@ class Installer:
         fits = found.cuda is not None and why_not(found.cuda, driver) is None
         return found.version("vllm") if fits else None
 
-    def _mark(self, folder: Path) -> None:
+    def _clear(self, folder: Path) -> None:
         try:
-            write_begun(folder)
+            begin(folder)
         except OSError as error:
             raise RefusedError(
                 f"No environment can be made in {folder}",

@@ -73,12 +73,12 @@ class Uv:
             ) from error
 
     async def make_environment(self, folder: Path) -> None:
-        """An empty environment of our own Python's version; what was there is cleared.
+        """An environment of our own Python's version, in a folder that was cleared for it.
 
         Raises:
             RefusedError: If it cannot be made.
         """
-        words = ["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
+        words = ["venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)]
         ended = await self._run(words)
         if ended.code != 0:
             raise self._refusal(f"No environment can be made in {folder}", ended)
