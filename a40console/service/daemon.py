@@ -92,25 +92,7 @@ class Daemon:
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
         self._evidence = EvidenceKeeper(host=self._host, gpu=self._gpu, runs=paths.engine_runs)
         self._starts = PastStarts(paths.state / "starts.json")
-        starter = EngineStarter(
-            paths=paths,
-            memory=GpuMemory(
-                self._gpu.view, expected=gpu_present(), wait_s=settings.service.gpu_wait_s
-            ),
-            threads=self._engine_threads,
-            recorder=self._journal.record,
-            past=self._starts,
-            clock=time.monotonic,
-        )
-        self._operator = EngineOperator(
-            paths=paths,
-            find_profile=lambda name: load_profiles(paths.profiles).find(name),
-            starter=starter,
-            recorder=self._journal.record,
-            policy=RestartPolicy(enabled=settings.service.restart_engine),
-            explain=lambda process, status: explain(process, status, time.monotonic()),
-            clock=time.monotonic,
-        )
+        self._operator = self._operate()
         self._follower = EngineFollower(
             runs=paths.engine_runs,
             period_s=settings.service.interval_s,
@@ -128,6 +110,27 @@ class Daemon:
             upstream=self._upstream, meter=self._meter, authorise=self._door.authoriser()
         )
         self.control_app = self._control()
+
+    def _operate(self) -> EngineOperator:
+        starter = EngineStarter(
+            paths=self._paths,
+            memory=GpuMemory(
+                self._gpu.view, expected=gpu_present(), wait_s=self._settings.service.gpu_wait_s
+            ),
+            threads=self._engine_threads,
+            recorder=self._journal.record,
+            past=self._starts,
+            clock=time.monotonic,
+        )
+        return EngineOperator(
+            paths=self._paths,
+            find_profile=lambda name: load_profiles(self._paths.profiles).find(name),
+            starter=starter,
+            recorder=self._journal.record,
+            policy=RestartPolicy(enabled=self._settings.service.restart_engine),
+            explain=lambda process, status: explain(process, status, time.monotonic()),
+            clock=time.monotonic,
+        )
 
     def _control(self) -> Starlette:
         handlers = Handlers(
