@@ -68,7 +68,13 @@ _COMMANDS = {
     "doctor": "What this machine lacks, and the line that mends it.",
     "attach": "Watch an engine that is not ours.",
     "demo": "The console on a SIMULATED A40, two sessions at work.",
+    "links": "The links that --ssh opened: list them, close one.",
+    "endpoint": "Where this machine's service is reached; --ssh asks it.",
 }
+
+
+WORDS = "a40console.words"
+"""Where the command and its arguments are kept as they were written."""
 
 
 class LazyGroup(click.Group):
@@ -80,6 +86,13 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"a40console.commands.{cmd_name}")
         return cast("click.Command", module.command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and keep all words for the other machine of `--ssh`."""
+        ctx.meta[WORDS] = tuple(args)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from their one-line descriptions."""
@@ -106,14 +119,39 @@ class LazyGroup(click.Group):
     "--ascii/--unicode", "in_ascii", default=None, help="Characters to draw with, if not as found."
 )
 @click.option("--plain", is_flag=True, help="Sentences, line by line: screen readers and pipes.")
+@click.option(
+    "--ssh",
+    "target",
+    metavar="USER@HOST[:PORT]",
+    help="The console here, service and engine there; commands run there.",
+)
+@click.option(
+    "--there",
+    default="a40console",
+    metavar="COMMAND",
+    help="The console's command on the other machine.",
+)
 @click.pass_context
 def console(
-    ctx: click.Context, *, color: ColorMode, no_mouse: bool, in_ascii: bool | None, plain: bool
+    ctx: click.Context,
+    *,
+    color: ColorMode,
+    no_mouse: bool,
+    in_ascii: bool | None,
+    plain: bool,
+    target: str | None,
+    there: str,
 ) -> int | None:
     """Runs, watches and steers an LLM engine. Without a command: the console on this terminal."""
-    ctx.obj = Invocation(
-        paths=_paths(), color=color, mouse=not no_mouse, ascii=in_ascii, plain=plain
-    )
+    paths = _paths()
+    if target is not None:
+        from a40console.commands.far import lead
+
+        far = lead(paths, target, there=there, words=ctx.meta.get(WORDS, ()))
+        if far.code is not None:
+            ctx.exit(far.code)
+        paths = far.paths
+    ctx.obj = Invocation(paths=paths, color=color, mouse=not no_mouse, ascii=in_ascii, plain=plain)
     if ctx.invoked_subcommand is not None:
         return None
     from a40console.commands.console import open_console

@@ -31,6 +31,9 @@ class Paths:
     runtime: Path
     """Short, 0700: sockets only."""
 
+    remote: str = ""
+    """The machine whose service `runtime` leads to; empty for this one."""
+
     @property
     def config_file(self) -> Path:
         """The operator's settings."""

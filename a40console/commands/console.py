@@ -66,7 +66,7 @@ async def _ensure(paths: Paths, settings: Settings) -> None:
     to guess, and the console offers the profiles.
     """
     async with await ensure_service(paths) as client:
-        if settings.profile is not None or paths.desired.exists():
+        if paths.remote or settings.profile is not None or paths.desired.exists():
             return
         snapshot = await client.snapshot()
         if snapshot.engine.state is EngineState.ABSENT:

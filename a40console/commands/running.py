@@ -14,7 +14,7 @@ from a40console.engines.process import EngineProcess
 from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
 from a40console.model.engine import EngineState
 from a40console.paths import Paths, make_private
-from a40console.service.client import ServiceClient
+from a40console.service.client import ServiceClient, client_of
 
 SERVE_COMMAND: tuple[str, ...] = (sys.executable, "-P", "-m", "a40console", "serve")
 """`-P`: started in the root folder, nothing there may stand in for a module."""
@@ -33,12 +33,12 @@ async def connect(paths: Paths) -> ServiceClient:
         NoServiceError: If none answers.
         RefusedError: If it speaks another protocol.
     """
-    client = ServiceClient(paths.control_socket)
+    client = client_of(paths)
     try:
         await client.hello()
     except NoServiceError as error:
         await client.close()
-        if paths.control_socket.exists() or not is_locked(paths):
+        if paths.remote or paths.control_socket.exists() or not is_locked(paths):
             raise
         raise NoServiceError(
             f"A service runs (process {lock_holder(paths)}), but its control socket is gone",
@@ -66,7 +66,8 @@ async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
     try:
         return await connect(paths)
     except NoServiceError:
-        pass
+        if paths.remote:  # a service here is no answer to a link that is down
+            raise
     make_private(paths.state)
     start = ServiceStart(paths)
     client = await start.wait()

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from a40console.errors import ConsoleError, NoServiceError, RefusedError, TimedOutError
+from a40console.link.far import Far, far_of
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.control import (
     ClientEnvironment,
@@ -29,7 +30,7 @@ from a40console.model.engine_log import LogMeaning, LogPassage
 from a40console.model.event import Event, Severity
 from a40console.model.explanation import Explanation
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
-from a40console.paths import check_control_socket
+from a40console.paths import Paths, check_control_socket
 
 T = TypeVar("T")
 
@@ -42,13 +43,18 @@ _HELLO_TIMEOUT_S = 5.0
 class ServiceClient:
     """Speaks the control API over this user's Unix socket; every failure is a ConsoleError.
 
-    `transport` replaces the socket in tests.
+    `transport` replaces the socket in tests; `far` is the machine that a forwarded one leads to.
     """
 
     def __init__(
-        self, socket_path: Path, *, transport: httpx.AsyncBaseTransport | None = None
+        self,
+        socket_path: Path,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        far: Far | None = None,
     ) -> None:
         self._socket_path = socket_path
+        self._far = far
         self._on_socket = transport is None
         self._http = httpx.AsyncClient(
             # Unverified: a Unix socket has no TLS, and to load the certificates takes 30 ms.
@@ -219,8 +225,9 @@ class ServiceClient:
         return tuple(None if item is None else _decoded(LogMeaning, item) for item in data)
 
     async def environment(self) -> ClientEnvironment:
-        """What a client must set to reach the gateway, its token included."""
-        return await self._get(ClientEnvironment, "/v1/environment")
+        """What a client of this machine must set to reach the gateway, its token included."""
+        environment = await self._get(ClientEnvironment, "/v1/environment")
+        return self._far.environment(environment) if self._far else environment
 
     async def why(self) -> Explanation:
         """What explains the newest snapshot's speed, ranked, and what was ruled out how."""
@@ -268,11 +275,22 @@ class ServiceClient:
             check_control_socket(self._socket_path)
 
     def _unreachable(self, error: Exception) -> NoServiceError:
+        seen = f"{self._socket_path}: {str(error) or type(error).__name__}"
+        if self._far is not None:
+            trouble = self._far.trouble(seen)
+            return NoServiceError(
+                trouble.message, evidence=trouble.evidence, remedy=trouble.remedy
+            )
         return NoServiceError(
             "No service answers",
-            evidence=f"{self._socket_path}: {str(error) or type(error).__name__}",
+            evidence=seen,
             remedy="Start one with: a40console serve",
         )
+
+
+def client_of(paths: Paths) -> ServiceClient:
+    """The client of the service that these paths lead to, on this machine or another."""
+    return ServiceClient(paths.control_socket, far=far_of(paths))
 
 
 def _parsed(text: str | bytes) -> Any:

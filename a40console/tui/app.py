@@ -300,9 +300,9 @@ def run_console(
     """
 
     def client() -> ServiceClient:
-        from a40console.service.client import ServiceClient
+        from a40console.service.client import client_of
 
-        return ServiceClient(paths.control_socket)
+        return client_of(paths)
 
     watchdog = Watchdog()
     app = ConsoleApp(

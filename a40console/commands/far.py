@@ -1,0 +1,66 @@
+"""`a40console --ssh`: the console of this machine for the service of another."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from a40console.errors import UsageError
+from a40console.link.opening import MayStart, open_link
+from a40console.link.target import parse_target
+from a40console.paths import Paths
+
+_HERE = frozenset({"env", "links"})
+"""Commands whose answer is about this machine, or which are the same from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Where a call goes on: with these paths here, or it has run over there."""
+
+    paths: Paths
+    code: int | None = None
+
+
+def lead(paths: Paths, target: str, *, there: str, words: Sequence[str]) -> Lead:
+    """Open the link, and run there what is to run there.
+
+    Args:
+        paths: This machine's.
+        target: The other machine, as the operator wrote it.
+        there: The console's command on it.
+        words: The command with its arguments; none for the console itself.
+
+    Raises:
+        ConsoleError: If the link cannot be had.
+    """
+    console = tuple(shlex.split(there))
+    if not console:
+        raise UsageError("--there names no command")
+    if words and words[0] == "links":
+        return Lead(paths)
+    link = open_link(
+        paths,
+        parse_target(target),
+        console=console,
+        environment=os.environ,
+        may_start=None if words and words[0] not in _HERE else _may_start(),
+    )
+    if not words or words[0] in _HERE:
+        return Lead(link.paths(paths))
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    done = subprocess.run(link.there(list(words), terminal=terminal), check=False)
+    return Lead(paths, done.returncode)
+
+
+def _may_start() -> MayStart:
+    """Asks at the terminal; without one the answer is no, since nobody was asked."""
+    if sys.stdin.isatty():
+        return lambda question: click.confirm(question, default=True, err=True)
+    return lambda question: False

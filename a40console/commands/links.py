@@ -1,0 +1,69 @@
+"""`a40console links`: the links that `--ssh` opened, which outlive their consoles."""
+
+from __future__ import annotations
+
+import click
+
+from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.output import print_json, printable
+from a40console.link.far import is_held
+from a40console.link.opening import end_holder
+from a40console.link.place import LinkPlace, LinkRecord, records
+from a40console.link.target import parse_target
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, as_json: bool) -> None:
+    """The links to other machines; without a word after it: their list."""
+    if ctx.invoked_subcommand is None:
+        _list(ctx.obj, as_json=as_json)
+
+
+@command.command("list")
+@json_option
+@click.pass_obj
+def list_command(invocation: Invocation, *, as_json: bool) -> None:
+    """Every link: up, down or ended, since when and why."""
+    _list(invocation, as_json=as_json)
+
+
+@command.command("close")
+@click.argument("target")
+@click.pass_obj
+def close_command(invocation: Invocation, *, target: str) -> None:
+    """End a link; service and engine over there go on."""
+    place = LinkPlace(invocation.paths, parse_target(target))
+    closed = end_holder(place)
+    place.record_file.unlink(missing_ok=True)
+    click.echo(printable(f"{'Closed' if closed else 'There was no'} link to {place.target}"))
+
+
+def _list(invocation: Invocation, *, as_json: bool) -> None:
+    found = [(record, is_held(invocation.paths, record)) for record in records(invocation.paths)]
+    if as_json:
+        print_json({"links": [_as_json(record, held=held) for record, held in found]})
+        return
+    for record, held in found:
+        click.echo(printable(_line(record, held=held)))
+    if not found:
+        click.echo("No links. Open one: a40console --ssh user@host")
+
+
+def _line(record: LinkRecord, *, held: bool) -> str:
+    state = record.state if held else "ended"
+    port = f"   gateway http://127.0.0.1:{record.gateway_port}" if record.gateway_port else ""
+    reason = f"   {record.reason}" if record.reason else ""
+    return f"{record.target}   {state} since {record.since}{port}   {record.drops} drops{reason}"
+
+
+def _as_json(record: LinkRecord, *, held: bool) -> dict[str, object]:
+    return {
+        "target": record.target,
+        "state": record.state if held else "ended",
+        "since": record.since,
+        "reason": record.reason,
+        "gateway_port": record.gateway_port or None,
+        "drops": record.drops,
+    }

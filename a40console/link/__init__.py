@@ -1,0 +1,1 @@
+"""The link to another machine's service, through the system's own ssh."""
