@@ -46,7 +46,13 @@ class Far:
             name: self.address(value) if name.endswith("_URL") else value
             for name, value in there.variables.items()
         }
-        return replace(there, variables=here)
+        ways = tuple(
+            replace(way, kind="link", url=self.address(way.url), text="through the link, from here")
+            if way.kind == "loopback"
+            else way
+            for way in there.addresses
+        )
+        return replace(there, variables=here, addresses=ways)
 
     def trouble(self, seen: str) -> Trouble:
         """Why the service does not answer: the link, or the service behind it."""

@@ -316,10 +316,37 @@ class SpendingReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAddress:
+    """One way by which clients reach the gateway."""
+
+    kind: Literal["loopback", "link", "tunnel", "network", "tcp", "proxy"]
+    url: str
+    text: str
+    """From where it is reached."""
+
+    limit: str = ""
+    """What does not work over it, or what is at stake; empty where nothing is."""
+
+    refused: str = ""
+    """Why it is not reached as things are, and what to do; empty where it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEnvironment:
     """What a client must be told to reach the gateway."""
 
     variables: dict[str, str]
+    """For the first of the addresses."""
+
+    addresses: tuple[ClientAddress, ...]
+    window_tokens: Figure
+    """The engine's `max_model_len`."""
+
+    output_tokens: Figure
+    """The longest answer that a client is told to ask for."""
+
+    advice: tuple[str, ...]
+    """What else must be known, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

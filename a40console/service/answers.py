@@ -8,11 +8,13 @@ from collections.abc import Callable
 from a40console import __version__
 from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
 from a40console.model.explanation import Explanation
+from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
 from a40console.operations.catalogue import summarise
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
+from a40console.service.connecting import client_environment
 from a40console.service.engine_outputs import EngineOutputs
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.journal import Journal
@@ -29,12 +31,14 @@ class ServiceAnswers:
         door: GatewayDoor,
         read_status: Callable[[], EngineStatus],
         explain: Callable[[], Explanation],
+        read_window: Callable[[], Figure],
     ) -> None:
         self._paths = paths
         self._journal = journal
         self._door = door
         self._read_status = read_status
         self._explain = explain
+        self._read_window = read_window
 
     def hello(self) -> Hello:
         """Who answers."""
@@ -67,14 +71,11 @@ class ServiceAnswers:
     def environment(self) -> ClientEnvironment:
         """What Claude Code and OpenAI clients must set to use the gateway."""
         run = self._read_status().run
-        token = self._door.client_token
-        variables = {
-            "ANTHROPIC_BASE_URL": self._door.url,
-            "ANTHROPIC_AUTH_TOKEN": token,
-            "OPENAI_BASE_URL": f"{self._door.url}/v1",
-            "OPENAI_API_KEY": token,
-        }
-        if run is not None:
-            variables["ANTHROPIC_MODEL"] = run.profile.public_name
-            variables["OPENAI_MODEL"] = run.profile.public_name
-        return ClientEnvironment(variables=variables)
+        return client_environment(
+            url=self._door.url,
+            listens_on=self._door.listens_on,
+            token=self._door.client_token,
+            served_name=run.profile.public_name if run is not None else None,
+            window_tokens=self._read_window() if run is not None else Missing("no engine runs"),
+            environment=os.environ,
+        )

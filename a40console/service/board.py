@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from a40console.errors import NoServiceError
 from a40console.model.codec import encode
+from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import Snapshot
 
 
@@ -24,6 +25,10 @@ class Board:
         """End every reader's stream."""
         self._closed = True
         self._changed.set()
+
+    def window_tokens(self) -> Figure:
+        """The engine's window, as the newest snapshot has it."""
+        return self.snapshot.engine.max_model_len if self.snapshot else Missing("not read yet")
 
     def pin(self, snapshot: Snapshot) -> None:
         """Publish a snapshot."""

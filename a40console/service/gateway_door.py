@@ -27,6 +27,9 @@ class GatewayDoor:
         self.url = f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
         """How this machine reaches it."""
 
+        self.listens_on: str = host
+        """The address that it is bound to."""
+
         required = token_required or not address.is_loopback
         self.token = load_or_make_token(token_path) if required else None
         """The token that is demanded; None on loopback, where there is none by default."""

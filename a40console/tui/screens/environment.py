@@ -1,68 +1,168 @@
-"""The client's environment, ready to paste: secrets are covered until they are asked for."""
+"""Connect a client: what to paste, by which address it comes, what is seen of its first request.
+
+Secrets are covered until they are asked for, and copied whole.
+"""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
-from a40console.tui.ink import Line, Role, Span, line, wrap
+from a40console.errors import ConsoleError
+from a40console.model.client_lines import FORMS, PLACE, at_address, client_lines
+from a40console.model.control import ClientEnvironment
+from a40console.model.figures import Missing
+from a40console.model.first_request import Arrivals, sentences
+from a40console.tui.format import count, shown
+from a40console.tui.ink import Line, Role, Span, clean, line, wrap
 from a40console.tui.screens.dialog import Dialog, Fitted
 
+if TYPE_CHECKING:
+    from a40console.tui.app import ConsoleApp
+
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
+_NO_SECRET = ("TOKENS",)
 _COVER = "••••••••"
+LOOK_PERIOD_S = 1.0
 
 
 class EnvironmentDialog(Dialog[None]):
-    """Shell lines that point a client at the gateway."""
+    """Lines that point a client at the gateway, and the client's first request."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "address", "Next address", show=False),
+        Binding("f", "form", "Next form", show=False),
         Binding("r", "reveal", "Show or cover the token", show=False),
         Binding("c", "copy", "Copy", show=False),
         Binding("enter,q", "close", "Close", show=False),
     ]
-    KEYS = (("c", "copy all"), ("r", "show or cover the token"), ("escape", "close"))
+    KEYS = (
+        ("c", "copy all"),
+        ("a", "address"),
+        ("f", "sh, fish, settings"),
+        ("r", "token"),
+        ("escape", "close"),
+    )
 
-    def __init__(self, title: str, variables: Mapping[str, str]) -> None:
+    if TYPE_CHECKING:
+        app: ConsoleApp
+
+    def __init__(self, title: str, environment: ClientEnvironment) -> None:
         super().__init__(title)
-        self._variables = variables
+        self._environment = environment
         self._bare = False
+        self._form = 0
+        self._address = 0
+        self._arrivals = Arrivals()
+        self._seen: tuple[str, ...] = ()
 
     def compose_body(self) -> ComposeResult:
-        """One export line a variable."""
+        """The lines, the addresses, what else must be known."""
         with VerticalScroll(id="scroll"):
             yield Fitted(self._text, dom_id="text")
 
+    def on_mount(self) -> None:
+        """Wait for a request from now on."""
+        self._look()
+        self.set_interval(LOOK_PERIOD_S, self._look)
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        ways = self._environment.addresses
+        if not ways:
+            return self._environment.variables
+        return at_address(self._environment.variables, ways[self._address].url)
+
     def _text(self, width: int) -> list[Line]:
-        lines = wrap("Paste this into the shell that starts the client:", width, Role.MUTED)
-        lines.append(())
-        for name, value in self._variables.items():
-            covered = is_secret(name) and not self._bare
-            lines.append(
-                line(
-                    Span("export ", Role.MUTED),
-                    Span(f"{name}=", Role.LABEL),
-                    _COVER if covered else shlex.quote(value),
-                )
-            )
+        form = FORMS[self._form]
+        shown = {
+            name: value if self._bare or not is_secret(name) else _COVER
+            for name, value in self._variables.items()
+        }
+        lines = [*self._waiting(width), (), *wrap(PLACE[form], width, Role.MUTED), ()]
+        for text in client_lines(shown, form).splitlines():
+            lines += wrap(text, width, Role.TEXT)
+        lines += [(), *self._ways(width), ()]
+        lines += wrap(self._room(), width, Role.TEXT)
+        for sentence in self._environment.advice:
+            lines += wrap(clean(sentence), width, Role.MUTED)
         return lines
+
+    def _waiting(self, width: int) -> list[Line]:
+        if not self._seen:
+            return wrap("Waiting for a request …", width, Role.MUTED)
+        lines: list[Line] = []
+        for sentence in self._seen:
+            lines += wrap(clean(sentence), width, Role.GOOD if not lines else Role.TEXT)
+        return lines
+
+    def _ways(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        for index, way in enumerate(self._environment.addresses):
+            here = index == self._address
+            mark = Span("▸ " if here else "  ", Role.KEY)
+            lines.append(line(mark, Span(way.url, Role.STRONG if here else Role.TEXT)))
+            for text, role in (
+                (way.text, Role.MUTED),
+                (way.limit, Role.MUTED),
+                (way.refused, Role.WARN),
+            ):
+                if text:
+                    lines += [line("    ", part) for part in wrap(clean(text), width - 4, role)]
+        return lines
+
+    def _room(self) -> str:
+        window, output = self._environment.window_tokens, self._environment.output_tokens
+        if isinstance(window, Missing):
+            return f"Window – {window.reason}"
+        return f"Window {shown(window, count)} tokens, answers up to {shown(output, count)}."
+
+    def _redraw(self) -> None:
+        self.query_one("#text", Fitted).redraw()
+        self.on_resize()
+
+    def _look(self) -> None:
+        session = self._arrivals.look(self.app.reading.snapshot)
+        if session is not None and not self._seen:
+            self._ask(session)
+
+    @work(group="connect", exclusive=True, exit_on_error=False)
+    async def _ask(self, session: str) -> None:
+        try:
+            client = await self.app.feed.client()
+            self._seen = sentences(await client.session(session))
+        except ConsoleError as error:
+            self._seen = (f"Seen: session {session}. {error.message}",)
+        if self.is_attached:
+            self._redraw()
 
     def action_reveal(self) -> None:
         """Show the secrets, or cover them again."""
         self._bare = not self._bare
-        self.query_one("#text", Fitted).redraw()
+        self._redraw()
+
+    def action_form(self) -> None:
+        """The next form of the lines."""
+        self._form = (self._form + 1) % len(FORMS)
+        self._redraw()
+
+    def action_address(self) -> None:
+        """The next address that leads anywhere."""
+        ways = self._environment.addresses
+        usable = [index for index, way in enumerate(ways) if not way.refused]
+        later = [index for index in usable if index > self._address]
+        self._address = next(iter(later or usable), 0)
+        self._redraw()
 
     def action_copy(self) -> None:
         """Copy the lines, secrets included; a notice says how they were copied."""
-        self.app.copy_to_clipboard(
-            "".join(f"export {k}={shlex.quote(v)}\n" for k, v in self._variables.items())
-        )
+        self.app.copy_to_clipboard(client_lines(self._variables, FORMS[self._form]))
 
 
 def is_secret(name: str) -> bool:
     """Whether a variable's value is covered until asked for."""
-    return any(word in name for word in _SECRET)
+    return any(word in name for word in _SECRET) and not name.endswith(_NO_SECRET)
