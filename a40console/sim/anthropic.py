@@ -28,20 +28,14 @@ class Message:
         """The stream, event by event; the first one comes with the first token, as vLLM's does."""
         async for output in outputs:
             if not self._generated:
-                for event in self._opening():
-                    yield event
+                for opening in self._opening():
+                    yield opening
             self._take(output)
             if output.tokens:
                 yield self._delta("".join(output.tokens))
-        yield _event({"type": "content_block_stop", "index": 0})
-        yield _event(
-            {
-                "type": "message_delta",
-                "delta": {"stop_reason": self._stop_reason(), "stop_sequence": None},
-                "usage": self._usage(),
-            }
-        )
-        yield _event({"type": "message_stop"})
+        yield event({"type": "content_block_stop", "index": 0})
+        for closing in self._closing():
+            yield closing
 
     async def whole(self, outputs: AsyncIterator[Output]) -> dict[str, Any]:
         """The answer in one piece."""
@@ -50,20 +44,34 @@ class Message:
         block = {**self._block(), "text": self._text}
         if self._asked.tool is not None:
             block = {**self._block(), "input": {"command": self._text}}
-        return {
-            **self._head(),
-            "content": [block],
-            "stop_reason": self._stop_reason(),
-            "stop_sequence": None,
-            "usage": self._usage(),
-        }
+        return {**self._head(), "content": [block], **self._end()}
 
     def _take(self, output: Output) -> None:
         self._generated += len(output.tokens)
         self._text += "".join(output.tokens)
         self._finish = output.finish_reason or self._finish
 
+    def _closing(self) -> tuple[str, str]:
+        """What ends a stream: why it stopped, with its usage."""
+        end = self._end()
+        usage = end.pop("usage")
+        return (
+            event({"type": "message_delta", "delta": end, "usage": usage}),
+            event({"type": "message_stop"}),
+        )
+
+    def _end(self) -> dict[str, Any]:
+        return {
+            "stop_reason": self._stop_reason(),
+            "stop_sequence": None,
+            "usage": self._usage(),
+        }
+
     def _opening(self) -> tuple[str, str]:
+        start = {"type": "content_block_start", "content_block": self._block(), "index": 0}
+        return self._start(), event(start)
+
+    def _start(self) -> str:
         message = {
             **self._head(),
             "content": [],
@@ -71,8 +79,7 @@ class Message:
             "stop_sequence": None,
             "usage": {"input_tokens": len(self._asked.order.prompt), "output_tokens": 0},
         }
-        start = {"type": "content_block_start", "content_block": self._block(), "index": 0}
-        return _event({"type": "message_start", "message": message}), _event(start)
+        return event({"type": "message_start", "message": message})
 
     def _delta(self, text: str) -> str:
         delta = {"type": "text_delta", "text": text}
@@ -82,7 +89,7 @@ class Message:
             piece = ('{"command": "' if first else "") + piece
             piece += '"}' if self._finish is not None else ""
             delta = {"type": "input_json_delta", "partial_json": piece}
-        return _event({"type": "content_block_delta", "delta": delta, "index": 0})
+        return event({"type": "content_block_delta", "delta": delta, "index": 0})
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -113,5 +120,6 @@ class Message:
         }
 
 
-def _event(value: dict[str, Any]) -> str:
+def event(value: dict[str, Any]) -> str:
+    """One event of a stream, as vLLM frames it."""
     return f"event: {value['type']}\ndata: {json.dumps(value)}\n\n"

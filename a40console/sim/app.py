@@ -25,6 +25,7 @@ from a40console.sim.driver import Driver
 from a40console.sim.exposition import CONTENT_TYPE, Exposition, Identity
 from a40console.sim.openai import Answer
 from a40console.sim.rehearsal import ManualClock
+from a40console.sim.scripted import ScriptedAnswer, ScriptedMessage
 from a40console.sim.settings import VERSION, Settings
 from a40console.sim.text import token_ids, tokenize
 
@@ -195,8 +196,12 @@ class Surface:
 
     def _answer(self, asked: Asked, route: str) -> Message | Answer:
         if route == "messages":
-            return Message(self._core, asked)
+            return (
+                ScriptedMessage(self._core, asked) if asked.pieces else Message(self._core, asked)
+            )
         created = self._to_unix_s(self._driver.now_s())
+        if asked.pieces and route == "chat":
+            return ScriptedAnswer(self._core, asked, created_unix_s=created)
         return Answer(self._core, asked, chat=route == "chat", created_unix_s=created)
 
     async def _events(self, asked: Asked, route: str) -> AsyncIterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from zlib import crc32
 
 from a40console.sim.requests import Order
+from a40console.sim.script import Piece, tokens_of
 from a40console.sim.settings import Settings
 from a40console.sim.sheets import Regime
 from a40console.sim.text import token_ids
@@ -41,8 +42,16 @@ class Asked:
     tool: str | None
     """The tool that the answer calls; None for an answer in words."""
 
+    pieces: tuple[Piece, ...] = ()
+    """What a script answers; empty where none does."""
+
     include_usage: bool = False
     continuous_usage: bool = False
+
+    @property
+    def calls(self) -> bool:
+        """Whether the answer calls a tool."""
+        return self.tool is not None or any(piece.kind == "tool" for piece in self.pieces)
 
 
 def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: str) -> Asked:
@@ -73,13 +82,16 @@ def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: st
     regime = _regime(extras, text[-2000:], body)
     options = body.get("stream_options")
     options = options if isinstance(options, dict) else {}
+    pieces = settings.script.answer(newest_turn(route, body))
+    words = tokens_of(pieces)
     external = f"cmpl-{request_id}-0" if route == "completions" else f"chatcmpl-{request_id}"
     order = Order(
         request_id=f"{external}-{crc32(request_id.encode()):08x}",
         external_id=external,
         prompt=prompt,
         max_tokens=longest,
-        answer_tokens=_answer_tokens(extras, body, longest, seed),
+        answer_tokens=len(words) or _answer_tokens(extras, body, longest, seed),
+        words=words,
         regime=regime,
         seed=seed,
         garbled=settings.sheet.corrupts_code and settings.options.depth > 0 and regime != "prose",
@@ -88,10 +100,23 @@ def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: st
         order=order,
         model=settings.served_name,
         stream=body.get("stream") is True,
-        tool=str(extras["tool"]) if extras.get("tool") else None,
+        tool=str(extras["tool"]) if extras.get("tool") and not pieces else None,
+        pieces=pieces,
         include_usage=bool(options.get("include_usage")),
         continuous_usage=bool(options.get("continuous_usage_stats")),
     )
+
+
+def newest_turn(route: str, body: Mapping[str, Any]) -> str:
+    """The words of all that came after the last answer."""
+    if route == "completions":
+        return _prompt_text(route, body)
+    turn: list[str] = []
+    for message in reversed(body.get("messages") or ()):
+        if not isinstance(message, dict) or message.get("role") == "assistant":
+            break
+        turn = [*_texts(message.get("content")), *turn]
+    return "\n".join(turn)
 
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from a40console.sim.asked import Asked
@@ -23,7 +23,7 @@ class Answer:
         self._created = int(created_unix_s)
         self._id = asked.order.external_id.removesuffix("-0")
         self._generated = 0
-        self._text = ""
+        self._said: tuple[str, ...] = ()
         self._reason: str | None = None
 
     async def events(self, outputs: AsyncIterator[Output]) -> AsyncIterator[str]:
@@ -31,10 +31,9 @@ class Answer:
         if self._chat:
             yield self._event([self._choice({"role": "assistant", "content": ""})])
         async for output in outputs:
-            started = bool(self._generated)
             self._take(output)
-            if output.tokens:
-                yield self._event([self._choice(self._delta("".join(output.tokens), started))])
+            for delta in self._deltas(output):
+                yield self._event([self._choice(delta)])
             if self._reason is not None:
                 yield self._event([self._choice({} if self._chat else "", self._reason)])
         if self._asked.include_usage:
@@ -54,18 +53,28 @@ class Answer:
         usage = self._usage(whole=True)
         return {**self._head(), "object": kind, "choices": [choice], "usage": usage}
 
+    @property
+    def _text(self) -> str:
+        return "".join(self._said)
+
     def _take(self, output: Output) -> None:
         self._generated += len(output.tokens)
-        self._text += "".join(output.tokens)
+        self._said += output.tokens
         if output.finish_reason is not None:
             stop = output.finish_reason == "stop"
-            self._reason = "tool_calls" if stop and self._asked.tool else output.finish_reason
+            self._reason = "tool_calls" if stop and self._asked.calls else output.finish_reason
 
     def _message(self) -> dict[str, Any]:
         if self._asked.tool is None:
             return {"role": "assistant", "content": self._text, "reasoning": None}
         call = self._call(json.dumps({"command": self._text}), first=True)
         return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    def _deltas(self, output: Output) -> Iterator[dict[str, Any] | str]:
+        """What one pass brought; its tokens are taken already."""
+        if output.tokens:
+            started = self._generated > len(output.tokens)
+            yield self._delta("".join(output.tokens), started)
 
     def _delta(self, text: str, started: bool) -> dict[str, Any] | str:
         if not self._chat:

@@ -30,6 +30,8 @@ class Order:
     regime: Regime = "session"
     seed: int = 0
     garbled: bool = False
+    words: tuple[str, ...] = ()
+    """What the model will say, where that was written down; else it makes something up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,9 @@ class Request:
             ready_s=ready_s,
             tokens=list(order.prompt),
             dice=Random(seed * 1_000_003 + order.seed),  # noqa: S311 - to be repeated
-            _words=answer(order.regime, order.seed, garbled=order.garbled),
+            _words=iter(order.words)
+            if order.words
+            else answer(order.regime, order.seed, garbled=order.garbled),
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from a40console.sim.core import Options
 from a40console.sim.faults import KINDS, Faults
+from a40console.sim.script import Script
 from a40console.sim.sheets import (
     DEFAULT_BATCHED_TOKENS,
     SHEETS,
@@ -48,10 +49,12 @@ class Settings:
     """Whether speculation lowered the batched tokens, as vLLM does unless it is told a number."""
 
     speculation: dict[str, Any] | None
+    script: Script
+    """What the model is told to say."""
 
     def non_default(self) -> dict[str, Any]:
         """The arguments as vLLM echoes them in its first lines."""
-        ours = ("speed", "start_s", "fault", "manual_clock", "command", "seed")
+        ours = ("speed", "start_s", "fault", "script", "manual_clock", "command", "seed")
         given = {name: value for name, value in vars(self.words).items() if name not in ours}
         kept = {name: value for name, value in given.items() if value not in (None, False, [])}
         return {
@@ -100,6 +103,7 @@ def _own(group: argparse._ArgumentGroup) -> None:
         metavar="NAME[=ARG]",
         help="; ".join(f"{name}: {text}" for name, text in KINDS.items()).replace("%", "%%"),
     )
+    group.add_argument("--script", type=Path, help="rules in JSON for what the model says")
     group.add_argument("--manual-clock", action="store_true", help="time passes when it is told to")
 
 
@@ -110,10 +114,11 @@ def parse(arguments: list[str]) -> Settings:
     try:
         sheet = sheet_for(words.model)
         faults = Faults.parse(words.fault)
+        script = Script.read(words.script) if words.script else Script()
     except KeyError:
         flags.error(f"nothing was measured of {words.model}: there are {', '.join(SHEETS)}")
     except argparse.ArgumentTypeError as error:
-        flags.error(f"argument --fault: {error}")
+        flags.error(f"argument --fault or --script: {error}")
     if words.speed <= 0 or words.start_s < 0:
         flags.error("argument --speed: must be more than 0, and --start-s not negative")
     speculation = words.speculative_config
@@ -131,6 +136,7 @@ def parse(arguments: list[str]) -> Settings:
         manual=words.manual_clock,
         lowered=lowered,
         speculation=speculation,
+        script=script,
     )
 
 
