@@ -61,7 +61,15 @@ class Connection:
         """
         self._prepare()
         try:
-            done = subprocess.run(self._ssh.open_master(ask=True), check=False)
+            # It asks at the terminal itself. Whoever reads our output waits for its end, and must
+            # not wait for that of the connection.
+            done = subprocess.run(
+                self._ssh.open_master(ask=True),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
         except OSError as error:
             raise _no_ssh(self._ssh.program[0], error) from error
         if done.returncode:
@@ -174,6 +182,8 @@ class Connection:
                 timeout=CONTROL_TIMEOUT_S,
                 check=False,
             )
+        except OSError as error:
+            raise _no_ssh(self._ssh.program[0], error) from error
         except subprocess.TimeoutExpired as error:
             said = f"ssh does not answer: {error}"
             return subprocess.CompletedProcess([], SSH_FAILED, "", said)

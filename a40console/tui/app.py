@@ -120,6 +120,7 @@ class ConsoleApp(TerminalApp):
         watchdog: Watchdog | None = None,
     ) -> None:
         super().__init__(settings.console, surroundings, clock=clock, driver_class=driver_class)
+        self._remote = surroundings.remote
         self.demo = surroundings.demo
         """Whether service and engine end with the screen."""
 
@@ -151,6 +152,7 @@ class ConsoleApp(TerminalApp):
             keymap=self.keys,
             view=self.time_control.view,
             about=self.about,
+            remote=self._remote,
         )
 
     @property
@@ -313,6 +315,7 @@ def run_console(
             theme_folders=(paths.themes,),
             state=paths.state,
             demo=is_demo(paths),
+            remote=paths.remote,
         ),
         driver_class=PatientDriver,
         watchdog=watchdog,

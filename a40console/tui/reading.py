@@ -46,6 +46,9 @@ class Reading:
     meanwhile: str = ""
     """What has become of the engine or the service since it stands still."""
 
+    remote: str = ""
+    """The machine of the service; empty for this one."""
+
     about: str = ""
     """What the console has to say of itself: drawn less often, alarms off."""
 

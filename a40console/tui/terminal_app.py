@@ -54,6 +54,9 @@ class Surroundings:
     demo: bool = False
     """Whether service and engine end with the screen."""
 
+    remote: str = ""
+    """The machine of the service; empty for this one."""
+
 
 HERE = Surroundings()
 

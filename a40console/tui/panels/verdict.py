@@ -67,24 +67,31 @@ def verdict(reading: Reading, size: Size) -> list[Line]:
 
 def _stale(reading: Reading, width: int) -> Line:
     trouble = reading.link.trouble
-    simulated = _simulated(reading.snapshot)
+    whose, why = line(_simulated(reading.snapshot), _far(reading)), ""
     if reading.link.state == "connecting" and trouble is None:
         head = _head("◌", "CONNECTING", Role.MUTED, width)
-        return line(head, simulated, "waiting for the service's first word")
+        return line(head, whose, "waiting for the service's first word")
     if reading.link.state == "live":
         message = "the service has gone silent"
     elif trouble is not None and "another" in trouble.message:
         message = f"{trouble.message} {trouble.remedy}"
+    elif trouble is not None and reading.remote:
+        message, why = clean(trouble.message), clean(f" {trouble.evidence}")
     else:
         message = "no service answers (reconnecting)"
     seen = f"last seen {fmt.age(reading.age_s)} ago" if reading.snapshot.seq else "never seen"
-    head = line(_head("✖", "NO SERVICE", Role.BAD, width), simulated)
-    return line(head, message, Span(f", {seen}", Role.MUTED))
+    head = line(_head("✖", "NO SERVICE", Role.BAD, width), whose)
+    return line(head, message, Span(f", {seen}{why}", Role.MUTED))
 
 
 def _simulated(snapshot: Snapshot) -> Line:
     """In the first line of every screen, at every width: none of it is real."""
     return line(Span("SIMULATED ", Role.WARN)) if snapshot.simulated else line("")
+
+
+def _far(reading: Reading) -> Line:
+    """The other machine, on every screen: nobody should stop the wrong engine."""
+    return line(Span(f"{clean(reading.remote)} ", Role.SECOND)) if reading.remote else line("")
 
 
 def _head(glyph: str, word: str, role: Role, width: int) -> Line:
@@ -102,7 +109,7 @@ def _serving(reading: Reading, width: int) -> Line:
     glyph, word, role = _STATES[engine.state]
     if snapshot.seq == 0:
         glyph, word, role = "○", "UNKNOWN", Role.MUTED
-    head = line(_head(glyph, word, role, width), _simulated(snapshot))
+    head = line(_head(glyph, word, role, width), _simulated(snapshot), _far(reading))
     if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
         left = line(head, _speed(snapshot, width))
     elif engine.state in _TRANSITIONS:
