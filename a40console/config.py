@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
+from a40console.model.engine import MessagesRoute
 
 _CLOSED = ConfigDict(extra="forbid")
 
@@ -45,6 +46,15 @@ class GatewaySettings:
 
     token_required: bool = False
     """Ask for the token on loopback as well."""
+
+    messages_route: MessagesRoute = "auto"
+    """How the Messages API is served where the profile does not say: as the engine is found."""
+
+    client_requests: Annotated[int, Field(ge=0)] = 0
+    """Requests that one client may have under way; 0 for no limit."""
+
+    client_requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    """Requests that one client may begin within a minute; 0 for no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ class Paths:
         return self.state / "events.jsonl"
 
     @property
+    def captures(self) -> Path:
+        """What was captured of sessions, a folder each."""
+        return self.state / "captures"
+
+    @property
     def desired(self) -> Path:
         """What the operator asked to run, for a service that comes back."""
         return self.state / "desired.json"

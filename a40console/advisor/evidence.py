@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from a40console.model.figures import Figure, Missing
+from a40console.model.session import CountDisagreement, SessionSigns
 
 _NOT_FOLLOWED = Missing("not followed")
 NOT_ASKED = Missing("not asked")
@@ -141,3 +142,12 @@ class Evidence:
 
     hidden_processes: int = 0
     """Processes on the GPUs that the driver lists and this pod does not see."""
+
+    sessions: tuple[SessionSigns, ...] = ()
+    """What speaks for trouble in each session."""
+
+    counts: CountDisagreement | None = None
+    """A prompt that `count_tokens` and the engine count differently; None where they agree."""
+
+    uncounted: bool = False
+    """Whether the engine could not count the newest prompt for `count_tokens`."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from a40console.advisor import engine_findings as engine
 from a40console.advisor import machine_findings as machine
+from a40console.advisor import session_findings as session
 from a40console.advisor import speed_findings as speed
 from a40console.advisor.evidence import Evidence
 from a40console.model.event import Finding, Severity
@@ -33,11 +34,17 @@ CODES: Mapping[str, str] = {
     "thread-pinned": "an engine thread fills its core, and passes and GPU power fell with it",
     "kv-full": "the KV cache is full",
     "kv-preempts": "requests lose their KV blocks to others and are computed again",
+    "client-window-wrong": "a client takes its window for larger than it is, or went beyond it",
+    "auto-mode-unclassified": "a client in auto mode waits for a classifier that is not here",
+    "answers-doubled": "a client asked again, without a stream, for an answer that had begun",
+    "prefix-changed": "a client changed the beginning of its prompt; with the turn and the block",
     "prefix-cache-lost": "prompts are computed again that the prefix cache held",
+    "count-tokens-off": "count_tokens differs from what the engine reads, or cannot be answered",
     "spec-loses-at-load": "slower with speculation than measured without it at this load",
     "setting-not-in-force": "the engine runs otherwise than the profile asks",
     "log-disagrees": "the log's throughput differs from the counters: the counters are shown",
     "counters-reset": "the engine's counters began again within the last minute",
+    "cache-busters-removed": "what would change every prompt is taken out at the gateway",
 }
 """Every code with what it means."""
 
@@ -62,9 +69,15 @@ _AT_ONCE: tuple[Rule, ...] = (
     engine.state_not_written,
     machine.gpu_unread,
     machine.oom_killed,
+    session.window_wrong,
+    session.no_classifier,
+    session.doubled_answers,
+    session.prefix_changed,
+    session.count_tokens_off,
     engine.setting_not_in_force,
     engine.log_disagrees,
     engine.counters_reset,
+    session.cache_busters,
 )
 
 _STEADY: tuple[Rule, ...] = (

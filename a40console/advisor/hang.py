@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from a40console.advisor.evidence import Evidence
 from a40console.advisor.readings import fresh, shown
 from a40console.advisor.wording import duration, whole
-from a40console.model.engine import EngineState
+from a40console.model.engine import MESSAGES_SOURCE, EngineState
 from a40console.model.figures import Missing, number
 from a40console.model.snapshot import EngineInfo, Requests, Slot, SourceStatus
 
@@ -15,8 +15,8 @@ HUNG_AFTER_S = 30.0
 HUNG_IN_PREFILL_AFTER_S = 300.0
 """Where nothing counts the progress of a prefill, a long prompt looks like a hang for longer."""
 
-MACHINE_SOURCES = frozenset({"host", "nvml"})
-"""Sources that the engine does not answer for."""
+MACHINE_SOURCES = frozenset({"host", "nvml", MESSAGES_SOURCE})
+"""Sources that the engine does not answer for, or does not go on answering for."""
 
 
 def is_hung(

@@ -138,6 +138,9 @@ def _turn_after_tool_call(readings: Readings) -> Judgement:
     if not ended:
         return None
     age_s, last = min(ended, key=lambda entry: entry[0])
+    sessions = readings.snapshot.sessions
+    if not isinstance(sessions, Missing) and any(s.session == last.session for s in sessions):
+        return None  # its session is followed, and does not say so
     if last.finish_reason not in TOOL_REASONS or age_s > TURN_REMEMBERED_S:
         return None
     who = "" if isinstance(last.session, Missing) else f" ({short_name(last.session)})"

@@ -238,7 +238,8 @@ def _reread(readings: Readings) -> Judgement:
     because = ""
     if not isinstance(loss, Missing) and loss.session == slot.session:
         because = f": {loss.cause}"
-        evidence.append(f"turn {loss.turn}: {loss.cause}, {whole(loss.tokens)} tokens ({loss.at})")
+        cost = shown(loss.tokens, whole)
+        evidence.append(f"turn {loss.turn}: {loss.cause}, {cost} tokens ({loss.at})")
     who = "" if isinstance(slot.session, Missing) else f" ({short_name(slot.session)})"
     return Spoken(
         text=f"prefix-cache loss: {lost} are read again{who}{because}",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from a40console.model import wording
 
-LONGEST_NAME, SHOWN_OF_LONG = 16, 8
+short_name = wording.short_name
 
 
 def brief(value: float) -> str:
@@ -35,11 +35,6 @@ def percent(ratio: float) -> str:
 def threshold(ratio: float) -> str:
     """A threshold of ours as a percentage: round, as it was chosen."""
     return f"{100 * ratio:.0f} %"
-
-
-def short_name(name: str) -> str:
-    """A session's or an agent's name: of a long one, such as a UUID, its beginning."""
-    return name if len(name) <= LONGEST_NAME else name[:SHOWN_OF_LONG]
 
 
 def count(number: float, noun: str, plural: str = "") -> str:

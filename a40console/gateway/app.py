@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,12 +13,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a40console.gateway.address import AnyPrefix
 from a40console.gateway.allocator import return_freed_memory
+from a40console.gateway.anthropic.catalogue import Catalogue
+from a40console.gateway.anthropic.commitment import TIMING, Timing
+from a40console.gateway.anthropic.counting import CountRoute, DialectOf, TokenCounter
+from a40console.gateway.anthropic.exchange import MessagesDoors, MessagesRoute
+from a40console.gateway.anthropic.hello import hello_routes
 from a40console.gateway.auth import Authoriser, RequireAuthorisation
 from a40console.gateway.bodies import BodyLimits, HeldBudget
+from a40console.gateway.client_limits import ClientLimits, LimitClients
 from a40console.gateway.meter import Meter
+from a40console.gateway.probing import Dialects
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.relay import MeteredRoute, Passthrough, PlainRoute
+from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import (
     EngineSessions,
     SessionFactory,
@@ -26,6 +36,22 @@ from a40console.gateway.upstream import (
 )
 
 _DEFAULT_LIMITS = BodyLimits()
+_NO_LIMITS = ClientLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """What the gateway works with, where the service does not share its own."""
+
+    session_factory: SessionFactory = open_session
+    dialects: DialectOf | None = None
+    book: SessionBook | None = None
+    """Follows the sessions; without one they are followed for nobody."""
+
+    timing: Timing = TIMING
+
+
+_ITS_OWN = Collaborators()
 
 
 def build_gateway(
@@ -35,16 +61,23 @@ def build_gateway(
     authorise: Authoriser,
     limits: BodyLimits = _DEFAULT_LIMITS,
     budget: HeldBudget | None = None,
-    session_factory: SessionFactory = open_session,
+    client_limits: ClientLimits = _NO_LIMITS,
+    collaborators: Collaborators = _ITS_OWN,
 ) -> Starlette:
     """The gateway as an ASGI application, to be served with httptools and uvloop.
 
     Serve it with its lifespan, which closes the sessions to the engine, without the server's
     access log, and on a listener with a long queue.
     """
-    sessions = EngineSessions(session_factory)
+    sessions = EngineSessions(collaborators.session_factory)
     held = budget or HeldBudget(limits.held_bytes)
-    shared = Passthrough(upstream, meter, sessions, held, limits)
+    known = collaborators.dialects or Dialects(session_factory=collaborators.session_factory)
+    book = collaborators.book or SessionBook(clock=meter.clock)
+    shared = Passthrough(upstream, meter, sessions, held, limits, book)
+    timing = collaborators.timing
+    messages = MessagesDoors(upstream, meter, sessions, held, limits, known, book, timing)
+    counting = CountRoute(upstream, known, TokenCounter(sessions), held, limits, book)
+    catalogue = Catalogue(upstream, known, sessions)
 
     async def health(request: Request) -> Response:
         engine = "serving" if upstream.current() else upstream.why_not().phase
@@ -59,15 +92,21 @@ def build_gateway(
     post, get = ["POST"], ["GET"]
     app = Starlette(
         routes=[
-            Route("/v1/messages", MeteredRoute(shared, "messages"), methods=post),
+            Route("/v1/messages", MessagesRoute(messages), methods=post),
             Route("/v1/chat/completions", MeteredRoute(shared, "chat"), methods=post),
             Route("/v1/completions", MeteredRoute(shared, "completions"), methods=post),
-            Route("/v1/messages/count_tokens", PlainRoute(shared), methods=post),
-            Route("/v1/models", PlainRoute(shared), methods=get),
+            Route("/v1/messages/count_tokens", counting, methods=post),
+            Route("/v1/models", catalogue.models, methods=get),
+            Route("/v1/models/{name:path}", catalogue.model, methods=get),
             Route("/version", PlainRoute(shared), methods=get),
             Route("/health", health, methods=get),
+            *hello_routes(),
         ],
-        middleware=[Middleware(RequireAuthorisation, authorise=authorise)],
+        middleware=[
+            Middleware(AnyPrefix),
+            Middleware(RequireAuthorisation, authorise=authorise),
+            Middleware(LimitClients, limits=client_limits),
+        ],
         exception_handlers={HTTPException: _no_such_route, Exception: _our_fault},
         lifespan=lifespan,
     )

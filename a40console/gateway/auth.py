@@ -15,11 +15,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a40console.errors import RefusedError
 from a40console.files import write_private
+from a40console.gateway.anthropic.hello import GREETINGS
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.paths import make_private
 
 Authoriser: TypeAlias = Callable[[Headers], bool]
 """Whether a request with these headers may pass."""
+
+_OPEN = frozenset({"/health", *GREETINGS})
+"""Routes that tell nobody anything."""
 
 _TOKEN_PREFIX = "a40-"  # noqa: S105 - what tokens begin with, no secret
 _SHORTEST_TOKEN = 16
@@ -92,7 +96,7 @@ def require_token(token: str) -> Authoriser:
 
 
 class RequireAuthorisation:
-    """ASGI middleware: 401 in the caller's grammar; the gateway's own health stays open."""
+    """ASGI middleware: 401 in the caller's grammar; health and greetings stay open."""
 
     def __init__(self, app: ASGIApp, authorise: Authoriser) -> None:
         self._app = app
@@ -100,7 +104,7 @@ class RequireAuthorisation:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it unread."""
-        if scope["type"] != "http" or scope["path"] == "/health":
+        if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ _PIECE_BYTES = 64 * 1024
 
 _VALUE_LIMIT_BYTES = 4096
 _BUSY_RETRY_S = 5.0
+_LENGTH_DIGITS = 18
 
 Piece: TypeAlias = bytes | bytearray
 
@@ -215,6 +216,18 @@ class Body:
             self._give_back(len(piece))
         self.discard()
 
+    def whole(self) -> bytes:
+        """All of it as it came; it stays held."""
+        return b"".join(self._pieces)
+
+    def rewrite(self, data: bytes) -> None:
+        """Put other bytes in its place; they go out, and are given up, piece by piece as well."""
+        self.members = None
+        self.length = len(data)
+        self._pieces = deque(
+            data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)
+        )
+
     def discard(self) -> None:
         """Give up whatever is still held."""
         self._pieces.clear()
@@ -224,6 +237,14 @@ class Body:
         size = min(size, self._taken)
         self._taken -= size
         self._budget.give_back(size)
+
+
+def declared_length(headers: Mapping[str, str]) -> int | None:
+    """The length that a request says its body has; None where it says none."""
+    declared = headers.get("content-length")
+    if declared is None or not declared.isdecimal() or len(declared) > _LENGTH_DIGITS:
+        return None
+    return int(declared)
 
 
 async def read_body(

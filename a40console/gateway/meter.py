@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Literal, TypeAlias
 
-from a40console.model.request import GatewayRow, Method, TokenMark
+from a40console.model.request import GatewayRow, Method, SharedPrompt, TokenMark
 
 Route: TypeAlias = Literal["messages", "chat", "completions"]
 Outcome: TypeAlias = Literal["completed", "aborted", "failed"]
@@ -50,6 +50,7 @@ class Passage:
 
     __slots__ = (
         "_marks",
+        "agent",
         "cached_tokens",
         "characters",
         "client",
@@ -69,6 +70,7 @@ class Passage:
         "route",
         "sent_at_s",
         "session",
+        "shared",
         "status",
     )
 
@@ -79,6 +81,8 @@ class Passage:
         self.received_at_s = received_at_s
         self.client: str | None = None
         self.session: str | None = None
+        self.agent: str | None = None
+        self.shared: SharedPrompt | None = None
         self.model: str | None = None
         self.max_tokens: int | None = None
         self.sent_at_s: float | None = None
@@ -129,7 +133,7 @@ class Passage:
             route=self.route,
             client=self.client,
             session=self.session,
-            agent=None,
+            agent=self.agent,
             model=self.model,
             max_tokens=self.max_tokens,
             received_at_s=self.received_at_s,
@@ -146,6 +150,7 @@ class Passage:
             finish_reason=self.finish_reason,
             status=self.status,
             marks=tuple(self._marks),
+            shared=self.shared,
         )
 
 

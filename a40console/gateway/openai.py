@@ -123,6 +123,10 @@ class OpenAIReader:
             self.passage.characters += _length(message if isinstance(message, dict) else choice)
         self._count(answer, choices=[])
 
+    def read(self, chunk: dict[str, Any]) -> None:
+        """Read one chunk of the stream, for a client that is told of it in another API."""
+        self._read(chunk, _objects(chunk.get("choices")))
+
     def _read(self, chunk: dict[str, Any], choices: list[dict[str, Any]]) -> None:
         """Take a chunk's content, counts and end."""
         if chunk.get("error") and not choices:

@@ -11,15 +11,20 @@ from starlette.responses import JSONResponse
 
 Grammar: TypeAlias = Literal["openai", "anthropic"]
 
-_ANTHROPIC_TYPES = {
+ANTHROPIC_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     404: "not_found_error",
     405: "invalid_request_error",
     408: "timeout_error",
     413: "request_too_large",
+    429: "rate_limit_error",
     503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
 }
+"""Anthropic's word for a status; `api_error` for any other."""
+
 _OPENAI_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -27,6 +32,7 @@ _OPENAI_TYPES = {
     405: "invalid_request_error",
     408: "timeout_error",
     413: "request_too_large",
+    429: "rate_limit_error",
     503: "service_unavailable",
 }
 
@@ -67,22 +73,20 @@ def refuse(grammar: Grammar, refusal: Refusal, request_id: str | None = None) ->
     )
 
 
-def stream_end(grammar: Grammar, message: str, *, begun: bool) -> bytes:
-    """The events that end a stream which the engine left unfinished.
+def stream_end(message: str, *, begun: bool) -> bytes:
+    """The events that end an OpenAI stream which the engine left unfinished.
 
-    Before any content an overload is named: Claude Code then repeats the request as a stream.
-    After some it is an API error: what was shown already must not be repeated silently.
+    After some content it is an API error rather than an overload: what was shown already must not
+    be repeated silently.
     """
-    status = 502 if begun else 503
-    text = json.dumps(_error(grammar, status, message, None), separators=(",", ":"))
-    if grammar == "anthropic":
-        return f"event: error\ndata: {text}\n\n".encode()
+    error = _error("openai", 502 if begun else 503, message, None)
+    text = json.dumps(error, separators=(",", ":"))
     return f"data: {text}\n\ndata: [DONE]\n\n".encode()
 
 
 def _error(grammar: Grammar, status: int, message: str, request_id: str | None) -> dict[str, Any]:
     if grammar == "anthropic":
-        kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        kind = ANTHROPIC_TYPES.get(status, "api_error")
         body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
         return body if request_id is None else {**body, "request_id": request_id}
     kind = _OPENAI_TYPES.get(status, "api_error")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,14 +10,17 @@ import aiohttp
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from a40console.gateway.address import written_address
 from a40console.gateway.answer import AnswerReader, EventStream, tokens
-from a40console.gateway.anthropic.stream import MessagesReader
-from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, read_body
+from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
 from a40console.gateway.clients import client_of, shown
 from a40console.gateway.departure import ClientLeftError, unless_left
 from a40console.gateway.meter import Meter, Outcome, Passage, Route
 from a40console.gateway.openai import OpenAIReader, additions_for
+from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
 from a40console.gateway.refusals import Grammar, Refusal, grammar_of, refuse, stream_end
+from a40console.gateway.session_arrival import plain_arrival
+from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import (
     EngineSessions,
     Upstream,
@@ -40,15 +41,6 @@ _READ_FROM_BODY = (
 _WHOLE_LIMIT_BYTES = 4 * 1024 * 1024
 """How much of an answer that is not a stream is held until it is whole."""
 
-_RETRY_S = 2.0
-_QUEUE_RETRY_S = 0.01
-_QUEUE_PATIENCE_S = 5.0
-_TROUBLE = (aiohttp.ClientError, OSError, TimeoutError)
-_CUT_SHORT = (
-    "The engine ended this answer before it was complete; what came of it is cut short. "
-    "Send the request again."
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Passthrough:
@@ -59,6 +51,7 @@ class Passthrough:
     sessions: EngineSessions
     budget: HeldBudget
     limits: BodyLimits
+    book: SessionBook
 
 
 class MeteredRoute:
@@ -73,12 +66,15 @@ class MeteredRoute:
         passage = self._shared.meter.accept(self._route, new_request_id())
         headers = Headers(scope=scope)
         passage.client = client_of(headers.get("user-agent"))
-        passage.session = shown(headers.get("x-claude-code-session-id"))
         outcome: Outcome = "failed"
+        captures = self._shared.book.captures
+        send = captures.tapped(passage, send)
         try:
             outcome = await Exchange(self._shared, scope, receive, send, passage).run()
         finally:
             self._shared.meter.end(passage, outcome)
+            self._shared.book.ended(passage)
+            captures.ended(passage)
 
 
 class PlainRoute:
@@ -90,11 +86,6 @@ class PlainRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         await Exchange(self._shared, scope, receive, send, None).run()
-
-
-def new_request_id() -> str:
-    """An id that the engine keeps, so that its own row of the request can be found."""
-    return f"a40-{secrets.token_hex(12)}"
 
 
 class Exchange:
@@ -116,16 +107,17 @@ class Exchange:
         self._headers = Headers(scope=scope)
         self._request_id = passage.request_id if passage else new_request_id()
         self._told_id = shown(self._headers.get("x-request-id")) or self._request_id
+        self._door = EngineDoor(shared.state, shared.meter.clock, passage)
         self._grammar: Grammar = grammar_of(scope["path"], self._headers)
         self._reader: AnswerReader | None = None
 
     async def run(self) -> Outcome:
         """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
         try:
-            self._engine()
+            self._door.engine()
             body = await self._read()
             try:
-                exchange = self._exchange(self._engine(), body)
+                exchange = self._exchange(self._door.engine(), body)
                 return await unless_left(self._receive, exchange)
             finally:
                 body.discard()
@@ -134,21 +126,9 @@ class Exchange:
         except ClientLeftError:
             return "aborted"
 
-    def _engine(self) -> Upstream:
-        upstream = self._shared.state.current()
-        if upstream is None:
-            why = self._shared.state.why_not()
-            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
-        return upstream
-
     async def _read(self) -> Body:
-        declared = self._headers.get("content-length")
-        return await read_body(
-            self._receive,
-            int(declared) if declared is not None and declared.isdecimal() else None,
-            self._shared.budget,
-            self._shared.limits,
-        )
+        declared = declared_length(self._headers)
+        return await read_body(self._receive, declared, self._shared.budget, self._shared.limits)
 
     async def _refuse(self, refusal: Refusal) -> Outcome:
         if self._passage:
@@ -161,7 +141,8 @@ class Exchange:
         if self._passage:
             self._reader = self._prepare(self._passage, upstream, body)
         async with self._shared.sessions.lease(upstream.endpoint) as session:
-            with closing(await self._open(session, upstream, body)) as response:
+            asking = self._asking(upstream, body)
+            with closing(await self._door.open(session, asking, body)) as response:
                 streaming = response.content_type == "text/event-stream" and response.status < 400
                 if self._reader is not None and streaming:
                     await self._start(response, sized=False)
@@ -174,58 +155,27 @@ class Exchange:
         passage.model = shown(asked.get("model"))
         limit = tokens(asked, "max_completion_tokens")
         passage.max_tokens = tokens(asked, "max_tokens") if limit is None else limit
-        meter = self._shared.meter
-        if passage.route == "messages":
-            return MessagesReader(meter, passage)
+        arrival = plain_arrival(
+            self._headers,
+            written_address(self._scope),
+            model=passage.model,
+            stream=asked.get("stream") is True,
+            max_tokens=passage.max_tokens,
+        )
+        self._shared.book.arrived(passage, arrival)
+        self._shared.book.captures.asked(passage, body.whole)
         additions = additions_for(upstream, asked)
         if additions.member is not None:
             body.set_value(*additions.member)
-        return OpenAIReader(meter, passage, additions)
+        return OpenAIReader(self._shared.meter, passage, additions)
 
-    async def _open(
-        self, session: aiohttp.ClientSession, upstream: Upstream, body: Body
-    ) -> aiohttp.ClientResponse:
-        """Send the request and wait for the head of the answer."""
-        clock = self._shared.meter.clock
-        give_up_at_s = clock() + _QUEUE_PATIENCE_S
-        while True:
-            if self._passage:
-                self._passage.sent_at_s = clock()
-            try:
-                return await self._request(session, upstream, body)
-            except aiohttp.ClientConnectorError as error:
-                # A Unix socket whose queue of connections is full refuses instead of waiting.
-                busy = isinstance(error.os_error, BlockingIOError)
-                if not busy or clock() > give_up_at_s:
-                    raise self._no_engine(
-                        f"The engine does not answer: {error.strerror}."
-                    ) from error
-                await asyncio.sleep(_QUEUE_RETRY_S)
-            except _TROUBLE as error:
-                reason = str(error) or type(error).__name__
-                raise self._no_engine(
-                    f"The engine closed the connection before it answered: {reason}.", status=502
-                ) from error
-
-    async def _request(
-        self, session: aiohttp.ClientSession, upstream: Upstream, body: Body
-    ) -> aiohttp.ClientResponse:
+    def _asking(self, upstream: Upstream, body: Body) -> EngineRequest:
         scope, endpoint = self._scope, upstream.endpoint
-        length = body.length or None
-        return await session.request(
+        return EngineRequest(
             scope["method"],
             upstream_url(endpoint, scope["path"], scope["query_string"]),
-            headers=request_headers(scope["headers"], endpoint, self._request_id, length),
-            data=body.sent() if length else None,
-            allow_redirects=False,
+            request_headers(scope["headers"], endpoint, self._request_id, body.length or None),
         )
-
-    def _no_engine(self, seen: str, *, status: int = 503) -> Refusal:
-        """What was seen, and what the service knows about it by now."""
-        if self._shared.state.current() is None:
-            why = self._shared.state.why_not()
-            return Refusal(503, f"{seen} {why.text}", retry_after_s=why.retry_after_s)
-        return Refusal(status, f"{seen} Send the request again.", retry_after_s=_RETRY_S)
 
     async def _start(self, response: aiohttp.ClientResponse, *, sized: bool) -> None:
         """Send the head; `sized` where the body's length will be what the engine said."""
@@ -252,22 +202,17 @@ class Exchange:
                         )
                 elif content.at_eof():
                     break
-        except _TROUBLE:
+        except TROUBLE:
             broken = True
         rest = b""
         if not reader.complete and (broken or not reader.ended()):
             reader.failed = True
             begun = reader.passage.first_token_at_s is not None
-            rest = stream_end(self._grammar, self._cut_short(), begun=begun)
+            rest = stream_end(self._door.cut_short(), begun=begun)
         elif not broken:
             rest = events.rest()
         await send({"type": "http.response.body", "body": rest, "more_body": False})
         return "failed" if reader.failed else "completed"
-
-    def _cut_short(self) -> str:
-        if self._shared.state.current() is None:
-            return f"{_CUT_SHORT} {self._shared.state.why_not().text}"
-        return _CUT_SHORT
 
     async def _whole(self, response: aiohttp.ClientResponse) -> Outcome:
         """Pass on an answer that is not a stream, once it is whole: a cut one becomes an error."""
@@ -278,8 +223,8 @@ class Exchange:
                 kept += chunk
                 if len(kept) > _WHOLE_LIMIT_BYTES:
                     break
-        except _TROUBLE as error:
-            raise self._no_engine("The engine broke off its answer.", status=502) from error
+        except TROUBLE as error:
+            raise self._door.no_engine("The engine broke off its answer.", status=502) from error
         await self._start(response, sized=True)
         failed = response.status >= 400
         if len(kept) > _WHOLE_LIMIT_BYTES:
@@ -301,7 +246,7 @@ class Exchange:
         try:
             async for chunk in chunks:
                 await self._part(chunk)
-        except _TROUBLE:
+        except TROUBLE:
             return "failed"
         await self._part(b"", more=False)
         return "failed" if failed else "completed"

@@ -11,7 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from a40console.model.engine import Endpoint, EngineKind
+from a40console.model.engine import Endpoint, EngineKind, MessagesRoute
 
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 """Headers as ASGI gives them: names in lower case."""
@@ -56,6 +56,11 @@ class Upstream:
     """Our plugin counts inside the engine: nothing is added to requests to count at the gateway."""
 
     run_id: str
+    messages_route: MessagesRoute = "auto"
+    """How the Messages API is served: `auto` as the engine is found to be."""
+
+    reasoning: bool = False
+    """The engine was told how its model marks thoughts, and so takes a budget for them."""
 
 
 @dataclass(frozen=True, slots=True)

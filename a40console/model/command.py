@@ -79,6 +79,13 @@ COMMANDS: tuple[Command, ...] = (
         local=True,
     ),
     Command(
+        id="view.sessions",
+        title="Sessions",
+        help="Each client's session: context, reuse, tools, turn by turn.",
+        key="6",
+        local=True,
+    ),
+    Command(
         id="view.pause",
         title="Pause or resume",
         help="Freeze what is drawn, or let it move again; readings keep arriving.",
@@ -88,7 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         id="slot.show",
         title="Show the request",
-        help="Everything known of the request under the cursor, live or finished.",
+        help="Everything known of the request or session under the cursor, live or finished.",
         key="enter",
         local=True,
     ),
@@ -196,6 +203,14 @@ COMMANDS: tuple[Command, ...] = (
         title="Connect a client",
         help="The client's environment, ready to paste.",
         key="e",
+        available="service",
+    ),
+    Command(
+        id="sessions.capture",
+        title="Capture a session",
+        help="Write the text of one session's requests and answers to private files, or no more.",
+        key="C",
+        argument="session",
         available="service",
     ),
     Command(

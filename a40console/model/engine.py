@@ -10,6 +10,12 @@ from a40console.model.figures import Missing, Text
 
 EngineKind = Literal["vllm", "llamacpp", "sim", "foreign"]
 
+MessagesRoute = Literal["auto", "native", "translated"]
+"""By the engine's own Messages API, by its chat completions, or as it is found to be."""
+
+MESSAGES_SOURCE = "messages API"
+"""Among the sources, what was found out of it; it is asked once, so it tells nothing of now."""
+
 
 SIMULATED = "+sim"
 """At the end of a simulated engine's version, so that nobody takes it for a real one."""

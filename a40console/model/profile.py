@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from a40console.model.engine import MessagesRoute
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
@@ -82,6 +84,9 @@ class Profile:
     speculation: Speculation | None = None
     plugin: bool = True
     """Whether vLLM is started with our plugin."""
+
+    messages_route: MessagesRoute | None = None
+    """How the gateway serves the Messages API from it; None leaves it to the settings."""
 
     arguments: tuple[str, ...] = ()
     """Passed to the engine as they are, last."""

@@ -19,6 +19,20 @@ class TokenMark:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class SharedPrompt:
+    """What a prompt has in common with its session's request and answer before."""
+
+    tokens: float
+    """0 for a prompt that is new."""
+
+    lost: float
+    """Of these, what stands beyond the first difference: no prefix cache can hold it."""
+
+    exact: bool
+    """Whether the engine counted them, rather than we by the share of characters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayRow:
     """One request that passes through our gateway."""
@@ -60,6 +74,9 @@ class GatewayRow:
     marks: tuple[TokenMark, ...] = ()
     """Recent token counts, oldest first, covering at least the last 10 s."""
 
+    shared: SharedPrompt | None = None
+    """None where the prompt was not outlined."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow:
@@ -84,6 +101,9 @@ class EngineRow:
 
     first_token_at_s: float | None
     last_token_at_s: float | None
+    queued_s: float | None = None
+    """Between its arrival in the engine and its begin; None while it is not told."""
+
     prefill_ratio: float | None = None
     finish_reason: str | None = None
     ended_at_s: float | None = None

@@ -9,6 +9,7 @@ from a40console.model.engine import EngineEnd, EngineKind, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Figure, Missing, Text
 from a40console.model.request import Method, Phase
+from a40console.model.session import SessionPhase
 
 SCHEMA_VERSION = 1
 PROTOCOL_VERSION = 1
@@ -109,7 +110,7 @@ class Session:
 
     session: str
     client: Text
-    phase: str
+    phase: SessionPhase
     tool: Text
     phase_s: Figure
     turns: int
@@ -124,6 +125,23 @@ class Session:
     sustained_tokens_per_s: Figure
     cost_usd: Figure
     started_at: str
+    last_at: str
+    """When it last asked: ISO 8601, UTC."""
+
+    tokens_per_s: Figure
+    """Now, all its slots together."""
+
+    ttft_last_s: Figure
+    """Of its newest turn that has begun to answer."""
+
+    ttft_median_s: Figure
+    """Of its turns that are kept."""
+
+    compacts_at_tokens: Figure
+    """Context at which the client sums its history up by itself."""
+
+    capturing: bool
+    """Whether the text of its requests and answers is written to files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +210,7 @@ class CacheLoss:
 
     session: str
     turn: int
-    tokens: int
+    tokens: Figure
     cause: str
     at: str
 

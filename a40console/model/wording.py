@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+LONGEST_NAME, SHOWN_OF_LONG = 16, 8
+
 _SPANS = ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h"))
 
 
@@ -13,6 +15,11 @@ def duration(seconds: float) -> str:
             return _two(rest, size, unit, small, small_unit)
         small, small_unit = size, unit
     return _two(rest, 86400, "d", small, small_unit)
+
+
+def short_name(name: str) -> str:
+    """A session's or an agent's name: of a long one, such as a UUID, its beginning."""
+    return name if len(name) <= LONGEST_NAME else name[:SHOWN_OF_LONG]
 
 
 def size(size_bytes: float) -> str:

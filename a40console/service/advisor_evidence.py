@@ -17,6 +17,7 @@ from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.assemble import gpus_of
+from a40console.service.sessions import SessionsBlock
 from a40console.service.trends import TrendKeeper, sample
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.log_speed import LogSpeed
@@ -78,7 +79,12 @@ class EvidenceKeeper:
         self._last = Evidence()
 
     def take(
-        self, status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
+        self,
+        status: EngineStatus,
+        view: EngineView | None,
+        *,
+        state_trouble: str | None = None,
+        sessions: SessionsBlock | None = None,
     ) -> Evidence:
         """Observe this instant; the evidence for its snapshot."""
         now_s, pressure = self._clock(), self._host.pressure()
@@ -96,6 +102,9 @@ class EvidenceKeeper:
             asked_max_running=_asked_max_running(status),
             logged=self._logged(now_s),
             hidden_processes=self._gpu.hidden_processes,
+            sessions=sessions.signs if sessions else (),
+            counts=sessions.counts if sessions else None,
+            uncounted=sessions is not None and sessions.uncounted,
         )
         return self._last
 

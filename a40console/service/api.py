@@ -14,6 +14,7 @@ from starlette.routing import Route
 from a40console.errors import ConsoleError, UsageError
 from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
 from a40console.model.explanation import Explanation
+from a40console.model.session import SessionDetail
 from a40console.service.board import Board
 from a40console.service.engine_outputs import EngineOutputs, asked_passages
 from a40console.service.past_api import PastRoutes
@@ -23,6 +24,15 @@ from a40console.service.tasks import CommandTasks
 LOG_CHUNK_LIMIT_BYTES = 1024 * 1024
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+SessionReader = Callable[[str, int], SessionDetail]
+"""One session in full, with so many of its newest requests."""
+
+DEFAULT_TURNS, MOST_TURNS = 100, 500
+
+
+def no_sessions(session: str, turns: int) -> SessionDetail:
+    """Where no gateway is, there are none."""
+    raise UsageError(f"No session is known as {session}", evidence="no session was seen yet")
 
 
 class Answers(Protocol):
@@ -49,8 +59,15 @@ class ControlApi:
     """The control API's routes over the service's parts."""
 
     def __init__(
-        self, *, board: Board, past: PastRoutes, commands: CommandTasks, answers: Answers
+        self,
+        *,
+        board: Board,
+        past: PastRoutes,
+        commands: CommandTasks,
+        answers: Answers,
+        session: SessionReader = no_sessions,
     ) -> None:
+        self._session = session
         self._board = board
         self._past = past
         self._commands = commands
@@ -66,6 +83,7 @@ class ControlApi:
             "/v1/logs": self._logs,
             "/v1/environment": self._environment,
             "/v1/why": self._why,
+            "/v1/sessions/{session}": self._read_session,
             "/v1/commands/{command}": self._result,
             **self._past.reads(),
         }
@@ -111,6 +129,10 @@ class ControlApi:
 
     async def _why(self, request: Request) -> Response:
         return as_json(self._answers.why())
+
+    async def _read_session(self, request: Request) -> Response:
+        turns = min(count(request, "turns", DEFAULT_TURNS), MOST_TURNS)
+        return as_json(self._session(request.path_params["session"], turns))
 
     async def _start(self, request: Request) -> Response:
         arguments = await _arguments(request)

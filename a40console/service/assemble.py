@@ -23,6 +23,7 @@ from a40console.model.snapshot import (
     Gpu,
     Host,
     Limit,
+    PrefixCache,
     Requests,
     ServiceInfo,
     Slot,
@@ -32,6 +33,7 @@ from a40console.model.snapshot import (
     Throughput,
 )
 from a40console.service.cost import Account, Spending, cost
+from a40console.service.sessions import SessionsBlock
 from a40console.telemetry.view import EngineView
 
 HUNG_CODE = "engine-hung"
@@ -70,6 +72,8 @@ class Parts:
     profile: Profile | None
     account: Account
     evidence: Evidence
+    sessions: SessionsBlock | None = None
+    """None where no gateway of ours is involved."""
 
 
 def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
@@ -92,6 +96,7 @@ def _draft(parts: Parts) -> Snapshot:
     view, engine = parts.view, parts.engine
     why = Missing(engine.state.sentence)
     throughput = view.throughput if view else blank.throughput(why)
+    sessions = parts.sessions
     return Snapshot(
         schema=SCHEMA_VERSION,
         protocol=PROTOCOL_VERSION,
@@ -104,11 +109,13 @@ def _draft(parts: Parts) -> Snapshot:
         engine=engine,
         slots=view.slots if view else why,
         recent=view.recent if view else (),
-        sessions=SESSIONS_NOT_FOLLOWED,
+        sessions=sessions.sessions if sessions else SESSIONS_NOT_FOLLOWED,
         throughput=throughput,
         requests=_requests(view.requests if view else blank.requests(why), parts.gateway),
         latency=view.latency if view else blank.latency(why),
-        prefix_cache=view.prefix_cache if view else blank.prefix_cache(why),
+        prefix_cache=_prefix_cache(
+            view.prefix_cache if view else blank.prefix_cache(why), sessions
+        ),
         speculation=speculation_block(view.speculation, parts.profile)
         if view
         else replace(blank.speculation(why), locked_reason=why.reason),
@@ -120,6 +127,7 @@ def _draft(parts: Parts) -> Snapshot:
                 account=parts.account,
                 uptime_s=number(engine.uptime_s),
                 generation_tokens_per_s=_present_rate(view, throughput, parts.moment.interval_s),
+                sessions=sessions.sessions if sessions else SESSIONS_NOT_FOLLOWED,
             )
         ),
         limit=Limit(cause="unknown", text="", evidence=(), ruled_out=()),
@@ -151,6 +159,16 @@ def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
         return block
     aborted = block.aborted if number(block.aborted) is not None else counts.aborted
     return replace(block, aborted=aborted, failed=counts.failed)
+
+
+def _prefix_cache(block: PrefixCache, sessions: SessionsBlock | None) -> PrefixCache:
+    """The cache's figures with what only the sessions tell."""
+    if sessions is None:
+        return block
+    reusable = sessions.reusable_ratio
+    if not isinstance(block.hit_ratio, Missing) and not isinstance(reusable, Missing):
+        block = replace(block, reusable_ratio=reusable)
+    return replace(block, last_loss=sessions.last_loss)
 
 
 def gpus_of(

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -29,6 +30,7 @@ from a40console.model.control import (
 from a40console.model.engine_log import LogMeaning, LogPassage
 from a40console.model.event import Event, Severity
 from a40console.model.explanation import Explanation
+from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.paths import Paths, check_control_socket
 
@@ -232,6 +234,15 @@ class ServiceClient:
     async def why(self) -> Explanation:
         """What explains the newest snapshot's speed, ranked, and what was ruled out how."""
         return await self._get(Explanation, "/v1/why")
+
+    async def session(self, session: str, *, turns: int = 100) -> SessionDetail:
+        """One session in full, with so many of its newest requests; its name's beginning will do.
+
+        Raises:
+            UsageError: If no session is known by that name.
+        """
+        path = f"/v1/sessions/{quote(session, safe='')}"
+        return await self._get(SessionDetail, path, turns=turns)
 
     async def start(self, command: str, **arguments: str) -> CommandResult:
         """Begin a command; answers at once with its id.

@@ -18,8 +18,12 @@ from a40console.config import Settings
 from a40console.engines.capability import gpu_present
 from a40console.engines.command import default_threads
 from a40console.errors import ConsoleError, UsageError
-from a40console.gateway.app import build_gateway
+from a40console.gateway.app import Collaborators, build_gateway
+from a40console.gateway.captures import Captures
+from a40console.gateway.client_limits import client_limits
 from a40console.gateway.meter import Meter
+from a40console.gateway.probing import Dialects
+from a40console.gateway.sessions import SessionBook
 from a40console.model.event import Severity
 from a40console.model.figures import number
 from a40console.model.snapshot import ServiceInfo
@@ -39,6 +43,7 @@ from a40console.service.api import ControlApi
 from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.board import Board
 from a40console.service.bookkeeping import Bookkeeper
+from a40console.service.capturing import capture_handler, end_captures
 from a40console.service.chronicle import Chronicle
 from a40console.service.demo_owner import end_with_owner
 from a40console.service.engine_block import engine_block
@@ -47,9 +52,12 @@ from a40console.service.follower import EngineFollower
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.handlers import Handlers
 from a40console.service.journal import Journal, now
+from a40console.service.messages_route import note_route
 from a40console.service.past_api import PastRoutes
 from a40console.service.read_marks import ReadMarks
 from a40console.service.self_report import self_report
+from a40console.service.session_shelf import SessionShelf
+from a40console.service.sessions import Sessions, around
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
 from a40console.telemetry.host import HostSampler
@@ -84,6 +92,9 @@ class Daemon:
         )
         self._books = Bookkeeper(self._chronicle, self._journal, settings.rent)
         self._meter = Meter(clock=time.monotonic)
+        self._captures = Captures(paths.captures)
+        self._sessions = Sessions(SessionBook(run_id=self._run_id, captures=self._captures))
+        self._shelf = SessionShelf(paths.state / "sessions.json", self._sessions.book)
         self._findings = FindingClock()
         self._members: list[int] = []
         self._members_of: int | None = None
@@ -100,14 +111,24 @@ class Daemon:
         )
         self._operator.on_change = self._engine_changed
         self._shown_state = self._operator.status.state
-        self._upstream = EngineUpstream(self._status, paths.engine_runs, time.monotonic)
+        self._upstream = EngineUpstream(
+            self._status,
+            paths.engine_runs,
+            time.monotonic,
+            messages_route=settings.gateway.messages_route,
+        )
+        self._dialects = Dialects(on_found=lambda found: note_route(self._journal, found))
         self._door = GatewayDoor(
             gateway_socket,
             paths.gateway_token,
             token_required=settings.gateway.token_required,
         )
         self.gateway_app = build_gateway(
-            upstream=self._upstream, meter=self._meter, authorise=self._door.authoriser()
+            upstream=self._upstream,
+            meter=self._meter,
+            authorise=self._door.authoriser(),
+            collaborators=Collaborators(dialects=self._dialects, book=self._sessions.book),
+            client_limits=client_limits(settings.gateway),
         )
         self.control_app = self._control()
 
@@ -141,6 +162,7 @@ class Daemon:
             stop=self.stopping.set,
             record=self._journal.record,
             doctor=doctor_handler(self._paths),
+            capture=capture_handler(self._sessions, self._journal.record),
         )
         answers = ServiceAnswers(
             paths=self._paths,
@@ -148,6 +170,7 @@ class Daemon:
             door=self._door,
             read_status=self._status,
             explain=lambda: self._evidence.explain(self._board.snapshot),
+            read_window=self._board.window_tokens,
         )
         past = PastRoutes(
             journal=self._journal,
@@ -161,6 +184,7 @@ class Daemon:
             past=past,
             commands=CommandTasks(handlers.table(), self._journal),
             answers=answers,
+            session=self._sessions.detail,
         ).app()
 
     @contextlib.asynccontextmanager
@@ -170,11 +194,13 @@ class Daemon:
         self._journal.record("service.started", text, "warn" if self._again else "info")
         self._gpu.start()
         await self._chronicle.open()
+        self._shelf.load()
         first = self._first_engine(profile, start=engine)
         tasks = [
             asyncio.create_task(self._tick_for_ever(), name="snapshots"),
             asyncio.create_task(first, name="first engine"),
             asyncio.create_task(self._chronicle.run(), name="history"),
+            asyncio.create_task(self._shelf.run(), name="sessions"),
             asyncio.create_task(end_with_owner(self._paths.home, self._end), name="demo"),
         ]
         try:
@@ -187,8 +213,10 @@ class Daemon:
             await self._operator.close()
             await self._follower.close()
             self._gpu.stop()
+            end_captures(self._captures, self._journal.record)
             left = "the engine keeps running" if self._status().living else "no engine runs"
             self._journal.record("service.stopped", f"the service stops; {left}")
+            await self._shelf.save()
             await self._chronicle.close()
 
     async def _first_engine(self, profile: str | None, *, start: bool) -> None:
@@ -277,6 +305,11 @@ class Daemon:
         sampler = self._follower.sampler
         view = sampler.view(self._meter.live(), self._meter.finished()) if sampler else None
         self._upstream.plugin_counts = view is None or view.plugin_counts
+        serving = self._upstream.current()
+        self._dialects.look(serving)
+        sessions = self._sessions.take(
+            around(view, self._books.terms(status.profile).usd_per_hour)
+        )
         self._seq += 1
         snapshot = assemble(
             Parts(
@@ -303,12 +336,22 @@ class Daemon:
                 gateway=counts,
                 host=self._host.view(),
                 gpus=gpus_of(view, self._gpu.view()),
-                sources=(self._host.status(), self._gpu.status()),
+                sources=(
+                    self._host.status(),
+                    self._gpu.status(),
+                    self._dialects.status(serving),
+                ),
                 profile=status.profile,
                 account=self._books.account(status.profile),
                 evidence=self._evidence.take(
-                    status, view, state_trouble=self._journal.trouble or self._chronicle.trouble
+                    status,
+                    view,
+                    state_trouble=self._journal.trouble
+                    or self._chronicle.trouble
+                    or self._shelf.trouble,
+                    sessions=sessions,
                 ),
+                sessions=sessions,
             ),
             self._findings,
         )
@@ -324,6 +367,11 @@ class Daemon:
 
     def _status(self) -> EngineStatus:
         return self._operator.status
+
+    def _run_id(self) -> str | None:
+        """Which engine start serves: the cache of another one holds nothing of ours."""
+        run = self._status().run
+        return None if run is None else run.id
 
     def _engine_threads(self) -> int:
         """Threads for llama.cpp: all but one vCPU, which the gateway and the clients need."""

@@ -37,8 +37,10 @@ from a40console.service.api import ControlApi
 from a40console.service.board import Board
 from a40console.service.chronicle import Chronicle
 from a40console.service.client import ServiceClient
+from a40console.service.connecting import client_environment
 from a40console.service.cost import terms_of
 from a40console.service.engine_outputs import EngineOutputs
+from a40console.service.gateway_door import OPEN_TOKEN
 from a40console.service.journal import Journal
 from a40console.service.past_api import PastRoutes
 from a40console.service.read_marks import ReadMarks
@@ -77,6 +79,7 @@ class Exhibit:
             past=past,
             commands=CommandTasks({}, journal),
             answers=_Answers(day, paths),
+            session=day.sessions.detail,
         )
         self._routes = httpx.ASGITransport(api.app())
 
@@ -158,9 +161,13 @@ class _Answers:
 
     def environment(self) -> ClientEnvironment:
         """What a client would set."""
-        model = self._day.profile.public_name
-        return ClientEnvironment(
-            variables={"ANTHROPIC_BASE_URL": GATEWAY, "ANTHROPIC_MODEL": model}
+        return client_environment(
+            url=GATEWAY,
+            listens_on="127.0.0.1",
+            token=OPEN_TOKEN,
+            served_name=self._day.profile.public_name,
+            window_tokens=self._day.snapshots[-1].engine.max_model_len,
+            environment={},
         )
 
     def why(self) -> Explanation:

@@ -32,6 +32,7 @@ class Handlers:
         stop: Callable[[], None],
         record: Recorder,
         doctor: Handler,
+        capture: Handler,
     ) -> None:
         self._operator = operator
         self._settings = settings
@@ -40,6 +41,7 @@ class Handlers:
         self._stop = stop
         self._record = record
         self._doctor = doctor
+        self._capture = capture
 
     def table(self) -> dict[str, Handler]:
         """Command id to what does it."""
@@ -53,6 +55,7 @@ class Handlers:
             "request.test": self._test,
             "note.add": self._note,
             "doctor.run": self._doctor,
+            "sessions.capture": self._capture,
             "service.stop": self._stop_service,
         }
 

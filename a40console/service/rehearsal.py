@@ -44,7 +44,9 @@ from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.cost import Account, terms_of
 from a40console.service.engine_block import engine_block
 from a40console.service.finding_log import FindingLog
+from a40console.service.rehearsed_sessions import RehearsedSessions
 from a40console.service.self_report import self_report
+from a40console.service.sessions import Sessions, around
 from a40console.telemetry.sampler import EngineSampler
 from a40console.telemetry.view import EngineView
 
@@ -76,6 +78,9 @@ class Rehearsal:
 
     status: EngineStatus
     """How the engine stands."""
+
+    sessions: Sessions
+    """The clients' sessions as they stand at its end."""
 
 
 class _Clock:
@@ -168,6 +173,8 @@ class _Day:
         self._rows: tuple[GatewayRow, ...] = ()
         self._status = EngineStatus()
         self._evidence = Evidence()
+        self._sessions = RehearsedSessions(profile.public_name, self._clock.unix_s)
+        self._told = Sessions(self._sessions.book, lambda: self._clock.unix_s(self._clock.now_s))
         self._sampler = EngineSampler(
             kind="sim",
             endpoint=launch.endpoint,
@@ -188,8 +195,10 @@ class _Day:
             for seq in range(1, seconds + 1):
                 self._clock.now_s = (await _advance(engine, INTERVAL_S))["now_s"]
                 await self._sampler.poll()
-                day = (await engine.get("/sim/v1/day")).json()
-                self._rows = tuple(self._row(told) for told in day["requests"])
+                day = (await engine.get("/sim/v1/day")).json()["requests"]
+                asked = await engine.get("/sim/v1/asked", params={"after": self._sessions.after})
+                self._sessions.replay(asked.json()["asked"], day, self._clock.now_s)
+                self._rows = tuple(self._row(told) for told in day)
                 if seq == seconds // 2:
                     self._add(self._clock.now_s, NOTE_KIND, NOTE, "info", {})
                 snapshots.append(self._snapshot(seq))
@@ -202,17 +211,21 @@ class _Day:
             log=log,
             evidence=self._evidence,
             status=self._status,
+            sessions=self._told,
         )
 
     def _snapshot(self, seq: int) -> Snapshot:
         now_s = self._clock.now_s
         live = [row for row in self._rows if row.ended_at_s is None]
         view = self._sampler.view(live, [row for row in self._rows if row.ended_at_s is not None])
+        terms = terms_of(RentSettings(), self._profile.usd_per_hour)
+        sessions = self._told.take(around(view, terms.usd_per_hour))
         self._evidence = Evidence(
             generation_flat_s=view.progress.generation_flat_s,
             steps_flat_s=view.progress.steps_flat_s,
             health_status=view.progress.health_status,
             counters_reset_s=view.counters_reset_s,
+            sessions=sessions.signs,
         )
         return assemble(
             Parts(
@@ -237,11 +250,9 @@ class _Day:
                 gpus=gpus_of(view, Missing("no driver is asked in a rehearsal")),
                 sources=(SourceStatus(name="host", state="ok", age_s=0.0, reason=None),),
                 profile=self._profile,
-                account=Account(
-                    terms=terms_of(RentSettings(), self._profile.usd_per_hour),
-                    now_s=self._clock.unix_s(now_s),
-                ),
+                account=Account(terms=terms, now_s=self._clock.unix_s(now_s)),
                 evidence=self._evidence,
+                sessions=sessions,
             ),
             self._findings,
         )
@@ -274,12 +285,13 @@ class _Day:
     def _row(self, told: dict[str, Any]) -> GatewayRow:
         """One request as our gateway meters it where the plugin counts the tokens."""
         ended_s, generated = told["ended_s"], told["generated_tokens"]
+        passage = self._sessions.known(told["request_id"])
         return GatewayRow(
             request_id=told["request_id"],
             route="messages",
             client=client_of(USER_AGENT),
             session=told["session"],
-            agent=None,
+            agent=passage.agent if passage else None,
             model=self._profile.public_name,
             max_tokens=told["max_tokens"],
             received_at_s=told["received_s"],
@@ -295,6 +307,7 @@ class _Day:
             method="apportioned" if ended_s is None else "usage",
             finish_reason=told["finish_reason"],
             status=200,
+            shared=passage.shared if passage else None,
         )
 
     def _record_start(self) -> None:

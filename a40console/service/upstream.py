@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from a40console.gateway.upstream import Unavailable, Upstream
-from a40console.model.engine import EngineState
+from a40console.model.engine import EngineState, MessagesRoute
 from a40console.model.figures import number
 from a40console.operations.status import EngineStatus
 
@@ -18,11 +19,17 @@ class EngineUpstream:
     """Answers the gateway's question where the engine is, or why it is not there."""
 
     def __init__(
-        self, read_status: Callable[[], EngineStatus], runs: Path, clock: Callable[[], float]
+        self,
+        read_status: Callable[[], EngineStatus],
+        runs: Path,
+        clock: Callable[[], float],
+        *,
+        messages_route: MessagesRoute = "auto",
     ) -> None:
         self._read_status = read_status
         self._runs = runs
         self._clock = clock
+        self._messages_route = messages_route
         self._known: tuple[EngineStatus, Upstream] | None = None
         self.plugin_counts = True
         """Whether the plugin inside the engine counts, so that requests stay untouched."""
@@ -42,17 +49,13 @@ class EngineUpstream:
                     served_name=run.profile.public_name,
                     plugin=run.plugin,
                     run_id=run.id,
+                    messages_route=run.profile.messages_route or self._messages_route,
+                    reasoning=run.profile.reasoning_parser is not None,
                 ),
             )
         upstream = self._known[1]
         if upstream.plugin and not self.plugin_counts:
-            return Upstream(
-                endpoint=upstream.endpoint,
-                kind=upstream.kind,
-                served_name=upstream.served_name,
-                plugin=False,
-                run_id=upstream.run_id,
-            )
+            return replace(upstream, plugin=False)
         return upstream
 
     def why_not(self) -> Unavailable:

@@ -21,8 +21,10 @@ from typing import Any
 import uvicorn
 import uvloop
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a40console.config import Settings
+from a40console.gateway.heads import LimitedHeads
 from a40console.log import log_to_file
 from a40console.model.codec import decode
 from a40console.paths import locate
@@ -108,7 +110,7 @@ async def _serve(daemon: Daemon, orders: Orders) -> None:
     loop.set_exception_handler(_report)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stopping.set)
-    servers = [_server(daemon.control_app), _server(daemon.gateway_app)]
+    servers = [_server(daemon.control_app), _server(daemon.gateway_app, http=LimitedHeads)]
     async with daemon.running(profile=orders.profile, engine=orders.engine):
         serving = [
             asyncio.create_task(server.serve(sockets=[door]))
@@ -134,11 +136,11 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
 
 
-def _server(app: Starlette) -> QuietServer:
+def _server(app: Starlette, *, http: type[HttpToolsProtocol] = HttpToolsProtocol) -> QuietServer:
     return QuietServer(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=http,
             ws="none",
             loop="none",
             lifespan="auto",

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from a40console.sim.asked import Asked
+from a40console.sim.asked import Asked, call_id
 from a40console.sim.core import Core
 from a40console.sim.openai import cached_tokens
 from a40console.sim.requests import Output
@@ -102,7 +102,7 @@ class Message:
     def _block(self) -> dict[str, Any]:
         if self._asked.tool is None:
             return {"type": "text", "text": ""}
-        identity = f"chatcmpl-tool-{self._asked.order.seed:08x}"
+        identity = call_id(self._asked.order)
         return {"type": "tool_use", "id": identity, "name": self._asked.tool, "input": {}}
 
     def _stop_reason(self) -> str:

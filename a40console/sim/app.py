@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from a40console.sim import machine, plugin
 from a40console.sim.anthropic import Message
-from a40console.sim.asked import Asked, RefusedError, prompt_tokens, read
+from a40console.sim.asked import Asked, RefusedError, prompt_ids, prompt_tokens, read
 from a40console.sim.counters import Statistics
 from a40console.sim.driver import Driver
 from a40console.sim.exposition import CONTENT_TYPE, Exposition, Identity
@@ -27,12 +27,13 @@ from a40console.sim.openai import Answer
 from a40console.sim.rehearsal import ManualClock
 from a40console.sim.scripted import ScriptedAnswer, ScriptedMessage
 from a40console.sim.settings import VERSION, Settings
-from a40console.sim.text import token_ids, tokenize
+from a40console.sim.text import token_ids
 
 SERVER = "a40console-sim"
 """On every answer: who reads a header knows that nothing here is real."""
 
 CLOCK_PATH, FAULTS_PATH, DAY_PATH = "/sim/v1/clock", "/sim/v1/faults", "/sim/v1/day"
+ASKED_PATH = "/sim/v1/asked"
 _ERRORS = {400: "BadRequestError", 404: "NotFoundError"}
 _ANTHROPIC_ERRORS = {400: "invalid_request_error", 404: "not_found_error"}
 _GARBLE_EVERY = 7
@@ -76,6 +77,7 @@ class Surface:
             plugin.PATH: self._plugin,
             machine.PATH: self._gpus,
             DAY_PATH: self._day,
+            ASKED_PATH: self._asked,
         }
         post: dict[str, Endpoint] = {
             "/v1/chat/completions": self._chat,
@@ -179,7 +181,12 @@ class Surface:
         return await self._serve(request, "completions")
 
     async def _messages(self, request: Request) -> Response:
-        return await self._serve(request, "messages")
+        return self._absent() or await self._serve(request, "messages")
+
+    def _absent(self) -> Response | None:
+        """The answer of an engine without a Messages API, where this is one."""
+        missing = self._settings.faults.has("no_messages")
+        return JSONResponse({"detail": "Not Found"}, 404) if missing else None
 
     async def _serve(self, request: Request, route: str) -> Response:
         try:
@@ -216,6 +223,8 @@ class Surface:
                 yield event[: len(event) // 2] + "\n\n" if cut else event
 
     async def _count_tokens(self, request: Request) -> Response:
+        if (absent := self._absent()) is not None:
+            return absent
         try:
             count = prompt_tokens(await _body(request))
         except RefusedError as error:
@@ -226,15 +235,12 @@ class Surface:
     async def _tokenize(self, request: Request) -> Response:
         try:
             body = await _body(request)
+            text = str(body.get("prompt") or "")
+            ids = prompt_ids(body) if "messages" in body else token_ids(text)
         except RefusedError as error:
             return _refusal(error, "chat")
-        text = str(body.get("prompt") or "")
-        if "messages" in body:
-            count, ids = prompt_tokens(body), []
-        else:
-            count, ids = len(tokenize(text)), list(token_ids(text))
         longest = self._settings.options.max_model_len
-        return JSONResponse({"count": count, "max_model_len": longest, "tokens": ids})
+        return JSONResponse({"count": len(ids), "max_model_len": longest, "tokens": list(ids)})
 
     # --- The simulation's own -----------------------------------------------------------------
 
@@ -251,6 +257,12 @@ class Surface:
         """The requests of the rehearsed day, as a gateway would have metered them."""
         rows = self._clock.rows() if self._clock is not None else []
         return JSONResponse({"requests": rows})
+
+    async def _asked(self, request: Request) -> Response:
+        """What the rehearsed day's clients sent: `?after=N`, the numbers above N."""
+        after = int(request.query_params.get("after", 0))
+        sent = self._clock.asked(after) if self._clock is not None else []
+        return JSONResponse({"asked": sent})
 
     async def _set_faults(self, request: Request) -> Response:
         """Change what goes wrong: `{"hang": ""}` begins it, `{"hang": null}` ends it."""

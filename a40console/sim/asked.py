@@ -119,9 +119,19 @@ def newest_turn(route: str, body: Mapping[str, Any]) -> str:
     return "\n".join(turn)
 
 
+def call_id(order: Order) -> str:
+    """The id of the tool call that an order is answered with."""
+    return f"chatcmpl-tool-{order.seed:08x}"
+
+
+def prompt_ids(body: Mapping[str, Any]) -> tuple[int, ...]:
+    """Tokens of a chat or Messages request's prompt."""
+    return token_ids(_prompt_text("messages", body))
+
+
 def prompt_tokens(body: Mapping[str, Any]) -> int:
     """Tokens of a Messages request, for `count_tokens`."""
-    return len(token_ids(_prompt_text("messages", body)))
+    return len(prompt_ids(body))
 
 
 def _longest(settings: Settings, route: str, body: Mapping[str, Any], prompt: int) -> int:
@@ -178,7 +188,9 @@ def _prompt_text(route: str, body: Mapping[str, Any]) -> str:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise RefusedError("1 validation error: messages is missing or empty", param="messages")
-    return "".join(_turns(body, [each for each in messages if isinstance(each, dict)]))
+    turns = _turns(body, [each for each in messages if isinstance(each, dict)])
+    open_end = body.get("add_generation_prompt") is False
+    return "".join(turns) + ("" if open_end else _opening("assistant"))
 
 
 def _turns(body: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -193,7 +205,19 @@ def _turns(body: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> It
 
 
 def _turn(role: str, text: str) -> str:
-    return f"<|{role}|>\n{text}\n"
+    return f"{_opening(role)}{text}\n"
+
+
+def _opening(role: str) -> str:
+    return f"<|{role}|>\n"
+
+
+def _call(block: Mapping[str, Any]) -> str:
+    """A call in the words in which the model made it: its command alone."""
+    given = block.get("input")
+    if isinstance(given, dict) and given.keys() == {"command"}:
+        return str(given["command"])
+    return f"{block.get('name')} {json.dumps(given, sort_keys=True)}"
 
 
 def _calls(calls: Any) -> Iterator[str]:
@@ -211,7 +235,7 @@ def _texts(content: Any) -> Iterator[str]:
             continue
         match block.get("type"):
             case "tool_use":
-                yield f"{block.get('name')} {json.dumps(block.get('input'), sort_keys=True)}"
+                yield _call(block)
             case "tool_result":
                 yield from _texts(block.get("content"))
             case "image" | "image_url":

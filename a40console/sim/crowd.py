@@ -15,13 +15,14 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from a40console.sim.day import SESSION_HEADER, USER_AGENT, Agent, Conversation, day
+from a40console.sim.day import Agent, Conversation, Turn, day
 
 LOOK_EVERY_S = 0.5
 RETRY_S = 1.0
@@ -70,40 +71,37 @@ class Crowd:
         await asyncio.sleep(agent.begins_s)
         conversation = Conversation(agent, variables["ANTHROPIC_MODEL"])
         for number, turn in enumerate(agent.turns):
-            body = conversation.body(turn, number)
-            conversation.answered(await self._insist(agent, body, variables))
+            body, headers = conversation.body(turn, number), conversation.headers()
+            said = await self._insist(body, headers, variables)
+            conversation.answered(turn, _command(turn, said.text), said.call)
             await asyncio.sleep(turn.then_s)
 
-    async def _insist(self, agent: Agent, body: dict[str, Any], variables: dict[str, str]) -> str:
+    async def _insist(
+        self, body: dict[str, Any], headers: dict[str, str], variables: dict[str, str]
+    ) -> _Said:
         """Ask until it is answered whole, as the real client does."""
         while True:
-            if (text := await self._ask(agent, body, variables)) is not None:
-                return text
+            if (said := await self._ask(body, headers, variables)) is not None:
+                return said
             await asyncio.sleep(RETRY_S)
 
     async def _ask(
-        self, agent: Agent, body: dict[str, Any], variables: dict[str, str]
-    ) -> str | None:
+        self, body: dict[str, Any], headers: dict[str, str], variables: dict[str, str]
+    ) -> _Said | None:
         """One request; None where it must be sent again, as the real client would."""
-        headers = {
-            "user-agent": USER_AGENT,
-            "x-app": "cli",
-            "anthropic-version": "2023-06-01",
-            "authorization": f"Bearer {variables.get('ANTHROPIC_AUTH_TOKEN') or 'none'}",
-            SESSION_HEADER: agent.session,
-        }
+        token = variables.get("ANTHROPIC_AUTH_TOKEN") or "none"
+        headers = {**headers, "authorization": f"Bearer {token}"}
         url = f"{variables['ANTHROPIC_BASE_URL']}/v1/messages?beta=true"
-        text, whole = "", False
+        said = _Said()
         try:
             async with self._gateway.stream("POST", url, json=body, headers=headers) as response:
                 if response.status_code != 200:
                     return None
                 async for line in response.aiter_lines():
-                    piece, ended = _piece(line)
-                    text, whole = text + piece, whole or ended
+                    said.take(line)
         except httpx.HTTPError:
             return None
-        return text if whole else None
+        return said if said.whole else None
 
     async def _speculation(self, mode: str) -> None:
         with suppress(httpx.HTTPError):
@@ -130,16 +128,38 @@ class Crowd:
         await self._control.post(f"/v1/commands/{command}", json=arguments)
 
 
-def _piece(line: str) -> tuple[str, bool]:
-    """What a line of the stream adds to the answer, and whether it ends it."""
-    if not line.startswith("data: "):
-        return "", False
+@dataclass(slots=True)
+class _Said:
+    """An answer as it comes."""
+
+    text: str = ""
+    call: str | None = None
+    """Id of the tool call in it."""
+
+    whole: bool = False
+
+    def take(self, line: str) -> None:
+        """One line of the stream."""
+        if not line.startswith("data: "):
+            return
+        try:
+            event = json.loads(line.removeprefix("data: "))
+        except ValueError:
+            return
+        delta, block = event.get("delta", {}), event.get("content_block", {})
+        self.text += delta.get("text") or delta.get("partial_json") or ""
+        self.call = block.get("id") or self.call
+        self.whole = self.whole or event["type"] == "message_stop"
+
+
+def _command(turn: Turn, text: str) -> str:
+    """What the tool is given; an answer in words as it is."""
+    if turn.tool is None:
+        return text
     try:
-        event = json.loads(line.removeprefix("data: "))
-    except ValueError:
-        return "", False
-    delta = event.get("delta", {})
-    return delta.get("text") or delta.get("partial_json") or "", event["type"] == "message_stop"
+        return str(json.loads(text)["command"])
+    except (ValueError, KeyError, TypeError):
+        return text
 
 
 async def main(socket_path: Path, ending: Sequence[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from a40console.sim.sheets import Regime
 
@@ -38,8 +40,11 @@ class Turn:
     prunes: bool = False
     """Whether the client has rewritten its third message: the prefix is lost from there on."""
 
+    sums_up: bool = False
+    """Whether the client asks for a summary of its history."""
+
     forgets: bool = False
-    """Whether the client has compacted its history to a summary."""
+    """Whether that summary is all that is left of the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +77,15 @@ def day(number: int = 0) -> tuple[Agent, ...]:
     )
     second = (
         Turn(adds=80, answer_tokens=220, regime="prose", tool="Grep", then_s=2.0),
-        *(look, look, edit, look),
+        *(look, replace(look, tool="Task", then_s=4.0), edit, look),
         Turn(adds=14_000, answer_tokens=300, tool="Read", then_s=2.0),
-        *(edit, look, edit),
+        *(edit, look, replace(edit, tool=None, then_s=3.0)),
+        Turn(adds=60, answer_tokens=380, regime="prose", sums_up=True, then_s=1.0),
         Turn(adds=400, answer_tokens=520, regime="prose", forgets=True, then_s=5.0),
     )
     explore = tuple(
-        Turn(adds=adds, answer_tokens=90, tool="Grep", then_s=0.4)
-        for adds in (5200, 900, 1400, 600)
+        Turn(adds=adds, answer_tokens=90, tool=tool, then_s=0.4)
+        for adds, tool in ((5200, "Grep"), (900, "Grep"), (1400, "Grep"), (600, None))
     )
     burst = tuple(
         Agent(
@@ -110,29 +116,60 @@ def days(count: int, every_s: float = DAY_S) -> tuple[Agent, ...]:
 
 
 class Conversation:
-    """The body of each turn's request, with the history that the turns before it left."""
+    """The requests of each turn, with the history that the turns before it left."""
 
     def __init__(self, agent: Agent, model: str) -> None:
         self.agent = agent
         self._model = model
         self._system = _words(f"system {agent.name}", agent.system_words)
         self._messages: list[dict[str, Any]] = []
+        self._called: str | None = None
+        """The call whose result the client has next."""
+
+        self._last: Turn | None = None
+
+    def headers(self) -> dict[str, str]:
+        """What Claude Code says of itself beside a body; of the newest turn."""
+        agent, last = self.agent, self._last
+        headers = {
+            "user-agent": USER_AGENT,
+            "x-app": "cli",
+            "anthropic-version": "2023-06-01",
+            SESSION_HEADER: agent.session,
+            "x-claude-code-request-class": "main" if agent.name == "main" else "subagent",
+        }
+        if agent.name != "main":
+            identity = f"{crc32(f'{agent.name} {agent.day}'.encode()):08x}"
+            headers["x-claude-code-agent-id"] = f"a{identity}"
+            headers["x-claude-code-agent-type"] = agent.name.partition("-")[0]
+        if last is not None and last.tool is not None:
+            said = f"{last.tool}={round(1000 * last.then_s)}"
+            headers["x-claude-code-prev-tool-durations"] = said
+        return headers
 
     def body(self, turn: Turn, number: int) -> dict[str, Any]:
         """The request of one turn."""
-        if turn.forgets:
-            self._messages = [_user(_words(f"{self.agent.session} {self.agent.day} summary", 700))]
-        elif turn.prunes and len(self._messages) > 3:
-            self._messages[2] = _user(f"[pruned before turn {number}]")
         of = f"{self.agent.session} {self.agent.name} {self.agent.day}"
         text = _words(f"{of} {number}", turn.adds)
-        self._messages.append(_user(text))
+        if turn.forgets:
+            summary = _words(f"{self.agent.session} {self.agent.day} summary", 700)
+            self._messages, self._called = [_user(summary, None)], None
+        elif turn.prunes and len(self._messages) > 3:
+            self._prune(number)
+        if turn.sums_up:
+            text = f"{_SUM_UP} {text}"
+        self._messages.append(_user(text, self._called))
+        user = {"device_id": "0" * 64, "account_uuid": "", "session_id": self.agent.session}
         return {
             "model": self._model,
             "max_tokens": 8192,
             "stream": True,
-            "system": [{"type": "text", "text": self._system}],
+            "system": [
+                {"type": "text", "text": _IDENTITY},
+                {"type": "text", "text": self._system, "cache_control": {"type": "ephemeral"}},
+            ],
             "tools": [_tool(name) for name in TOOLS],
+            "metadata": {"user_id": json.dumps(user)},
             "messages": list(self._messages),
             "vllm_xargs": {
                 "answer_tokens": turn.answer_tokens,
@@ -141,13 +178,40 @@ class Conversation:
             },
         }
 
-    def answered(self, text: str) -> None:
-        """What the model said becomes part of the history."""
-        self._messages.append({"role": "assistant", "content": text})
+    def answered(self, turn: Turn, text: str, call: str | None) -> None:
+        """What the model said becomes part of the history.
+
+        Args:
+            turn: Which turn it was.
+            text: The words, or the command that it gave its tool.
+            call: The tool's call, where it called one.
+        """
+        content: Any = text
+        if turn.tool is not None and call is not None:
+            given = {"command": text}
+            content = [{"type": "tool_use", "id": call, "name": turn.tool, "input": given}]
+        self._called = call if turn.tool is not None else None
+        self._last = turn
+        self._messages.append({"role": "assistant", "content": content})
+
+    def _prune(self, number: int) -> None:
+        """The client has cleared what its first tool found."""
+        content = self._messages[2]["content"]
+        if isinstance(content, list):
+            content = [{**content[0], "content": f"[pruned before turn {number}]"}]
+        self._messages[2] = {"role": "user", "content": content}
 
 
-def _user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
+_IDENTITY = "You are a coding agent."
+_SUM_UP = "CRITICAL: Respond with TEXT ONLY."
+
+
+def _user(text: str, called: str | None) -> dict[str, Any]:
+    """What the user wrote, or what a tool found."""
+    content: Any = text
+    if called is not None:
+        content = [{"type": "tool_result", "tool_use_id": called, "content": text}]
+    return {"role": "user", "content": content}
 
 
 def _tool(name: str) -> dict[str, Any]:

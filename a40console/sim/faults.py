@@ -18,6 +18,7 @@ KINDS = {
     "orphan": "leaves a process behind that ignores SIGTERM",
     "metrics": f"/metrics answers wrongly: {', '.join(METRICS)}",
     "garble": "every Nth event of a stream is cut",
+    "no_messages": "has no Messages API, as older vLLM and vllm.cpp",
 }
 """Faults by name, with what each does."""
 

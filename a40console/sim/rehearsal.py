@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-from a40console.sim.asked import read
+from a40console.sim.asked import call_id, read
 from a40console.sim.core import Core
 from a40console.sim.day import Agent, Conversation
 from a40console.sim.requests import Order, Output, Request
@@ -67,6 +68,7 @@ class ManualClock:
         ]
         self._sent: dict[str, _Sent] = {}
         self._asked = 0
+        self._bodies: deque[dict[str, Any]] = deque(maxlen=TOLD)
 
     def __call__(self) -> float:
         """The time."""
@@ -94,6 +96,10 @@ class ManualClock:
         kept = [each for each in sent[:-TOLD] if each.request.ended_s is None]
         return [_row(each) for each in (*kept, *sent[-TOLD:])]
 
+    def asked(self, after: int) -> list[dict[str, Any]]:
+        """What clients sent after a number, as it came in at the gateway, oldest first."""
+        return [each for each in self._bodies if each["number"] > after]
+
     def _next_s(self) -> float | None:
         due = [client.due_s for client in self._clients if client.due_s is not None]
         event_s = self._core.next_event_s()
@@ -114,6 +120,15 @@ class ManualClock:
             sent = _Sent(client.agent, self.now_s - UNDER_WAY_AFTER_S, request, asked.tool)
             sent.name = name
             self._sent[asked.order.request_id] = sent
+            self._bodies.append(
+                {
+                    "number": self._asked,
+                    "request_id": name,
+                    "received_s": sent.received_s,
+                    "headers": client.conversation.headers(),
+                    "body": body,
+                }
+            )
 
     def _take(self, outputs: Sequence[Output]) -> None:
         for output in outputs:
@@ -129,8 +144,9 @@ class ManualClock:
                 self._answered(client, output.at_s)
 
     def _answered(self, client: _Client, at_s: float) -> None:
-        client.conversation.answered(client.text)
-        then_s = client.agent.turns[client.turn].then_s
+        turn, then_s = client.agent.turns[client.turn], client.agent.turns[client.turn].then_s
+        order = client.order
+        client.conversation.answered(turn, client.text, call_id(order) if order else None)
         client.turn += 1
         client.order = None
         client.due_s = at_s + then_s if client.turn < len(client.agent.turns) else None
@@ -159,4 +175,5 @@ def _row(sent: _Sent) -> dict[str, Any]:
         "generated_tokens": request.generated if whole else None,
         "finish_reason": "tool_use" if whole and reason == "stop" and sent.tool else reason,
         "tool": sent.tool,
+        "call": call_id(request.order) if sent.tool else None,
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from a40console.model.figures import Estimated, Figure, Missing, number
-from a40console.model.request import GatewayRow
+from a40console.model.request import EngineRow, GatewayRow
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.telemetry.blocks import decode_passes_per_s
 from a40console.telemetry.feeds import Evidence
@@ -16,6 +16,7 @@ from a40console.telemetry.matching import (
     Pair,
     ended_since,
     match_by_order,
+    our_id,
     pair_by_id,
     pair_by_order,
 )
@@ -54,6 +55,9 @@ class Joined:
     ended_tokens_per_s: Figure
     held: int
     """Requests that wait at the gateway: their bodies are not sent to the engine yet."""
+
+    told: Mapping[str, EngineRow]
+    """The engine's own rows of the gateway's requests, live and lately ended, by request id."""
 
 
 class Joiner:
@@ -115,6 +119,7 @@ class Joiner:
             contexts=_contexts(slots),
             ended_tokens_per_s=ended,
             held=sum(1 for row in live if row.sent_at_s is None),
+            told=_told(pairs, evidence, self._matches),
         )
 
     def _observe(
@@ -202,6 +207,26 @@ class Joiner:
         if slots or evidence.rows is not None or evidence.counters.latest is not None:
             return slots
         return evidence.counters.none
+
+
+def _told(
+    pairs: Sequence[Pair], evidence: Evidence, matches: Mapping[str, str]
+) -> dict[str, EngineRow]:
+    """What the engine says of each of our requests; of an ended one the last word."""
+    told = {
+        pair.gateway.request_id: pair.engine
+        for pair in pairs
+        if pair.gateway is not None and pair.engine is not None
+    }
+    ended = {
+        row.engine_id if evidence.by_order else our_id(row.external_id): row
+        for row in evidence.ended
+    }
+    by_order = matches.items() if evidence.by_order else ((key, key) for key in ended)
+    for ours, theirs in by_order:
+        if ours is not None and theirs in ended:
+            told[ours] = ended[theirs]
+    return told
 
 
 def _share(pair: Pair, timeline: Timeline) -> Share | None:

@@ -16,7 +16,8 @@ RECENT_REQUESTS = 20
 
 _NOT_OURS = Missing("not sent through the gateway")
 _NO_RECORD = Missing("sent through the gateway, which has no record of it any more")
-_NO_SESSIONS = Missing("sessions are not followed")
+_NOT_OUTLINED = Missing("its prompt is not outlined")
+_REUSE_UNTOLD = Missing("known with the first token")
 _NOT_DECODING: Mapping[Phase, Missing] = {
     "held": Missing("held at the gateway"),
     "queued": Missing("queued in the engine"),
@@ -185,7 +186,7 @@ def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot
         phase=phase,
         prompt_tokens=_prompt_tokens(pair, phase),
         cached_tokens=_cached_tokens(pair),
-        reread_tokens=_NO_SESSIONS,
+        reread_tokens=_reread(pair),
         generated_tokens=_generated(pair, phase, context),
         max_tokens=measured(_either(engine, gateway, "max_tokens"), "no limit was asked for"),
         prefill_ratio=_prefill_ratio(engine, phase, context),
@@ -214,7 +215,7 @@ def direct_rest(rate: float, *, seat: int, engine_passes: Figure) -> Slot:
         phase="decode",
         prompt_tokens=unknown,
         cached_tokens=unknown,
-        reread_tokens=_NO_SESSIONS,
+        reread_tokens=unknown,
         generated_tokens=unknown,
         max_tokens=unknown,
         prefill_ratio=unknown,
@@ -259,6 +260,23 @@ def _prompt_tokens(pair: Pair, phase: Phase) -> Figure:
 
 def _cached_tokens(pair: Pair) -> Figure:
     return measured(_either(pair.engine, pair.gateway, "cached_tokens"), "the engine did not tell")
+
+
+def _reread(pair: Pair) -> Figure:
+    """What its session had sent before and is computed again; before that is told, what must be."""
+    if pair.gateway is None:
+        return _NOT_OURS
+    shared = pair.gateway.shared
+    if shared is None:
+        return _NOT_OUTLINED
+    if not shared.tokens:
+        return 0
+    cached = _either(pair.engine, pair.gateway, "cached_tokens")
+    if cached is None:
+        return Estimated(round(shared.lost)) if shared.lost else _REUSE_UNTOLD
+    prompt = _either(pair.engine, pair.gateway, "prompt_tokens")
+    most = shared.tokens if prompt is None else min(shared.tokens, prompt)
+    return _mark(max(0, round(most - cached)), rough=not shared.exact)
 
 
 def _generated(pair: Pair, phase: Phase, context: Context) -> Figure:

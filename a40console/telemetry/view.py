@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from a40console.model.engine import EngineKind
 from a40console.model.figures import Figure, Missing, Text
+from a40console.model.request import EngineRow
 from a40console.model.snapshot import (
     Gpu,
     KvCache,
@@ -70,3 +71,6 @@ class EngineView:
 
     plugin_counts: bool
     """Whether the plugin counts requests, so that the gateway need not; true until it fails."""
+
+    told: Mapping[str, EngineRow] = field(default_factory=dict)
+    """The engine's own rows of the gateway's requests, by request id."""

@@ -64,6 +64,7 @@ def build_view(
         else now_s - feed.restarted_at_s,
         gpus=feed.gpus,
         plugin_counts=feed.plugin_counts,
+        told=joined.told,
     )
 
 

@@ -69,6 +69,12 @@ def _cost_screen() -> Screen[None]:
     return CostScreen()
 
 
+def _sessions_screen() -> Screen[None]:
+    from a40console.tui.screens.sessions import SessionsScreen
+
+    return SessionsScreen()
+
+
 def _why_screen() -> Screen[None]:
     from a40console.tui.screens.explain import ExplainScreen
 
@@ -97,6 +103,7 @@ class ConsoleApp(TerminalApp):
         "logs": _logs_screen,
         "events": _events_screen,
         "cost": _cost_screen,
+        "sessions": _sessions_screen,
         "why": _why_screen,
     }
     DEFAULT_MODE = "overview"

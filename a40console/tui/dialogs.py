@@ -150,7 +150,7 @@ def show_help(app: ConsoleApp, command: Command) -> None:
 
 def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvironment) -> None:
     """The client's environment, its token covered until it is asked for."""
-    app.push_screen(EnvironmentDialog(command.title, environment.variables))
+    app.push_screen(EnvironmentDialog(command.title, environment))
 
 
 async def leave(app: ConsoleApp, command: Command) -> bool:

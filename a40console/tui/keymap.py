@@ -21,6 +21,8 @@ SHORT: Mapping[str, str] = {
     "request.test": "test",
     "limit.explain": "why slow",
     "client.env": "connect",
+    "view.sessions": "sess",
+    "sessions.capture": "capture",
     "view.pause": "pause",
     "slot.show": "request",
     "time.back": "back",

@@ -1,7 +1,8 @@
 """What the gateway costs, beside the same load sent straight to the engine, in one run.
 
-Three processes: an engine that plays chat chunks as vLLM sends them (one pass emits a chunk for
-each stream at once), the gateway under uvicorn with uvloop and httptools, and this load generator.
+Three processes: an engine that plays chat chunks and messages as vLLM sends them (one pass emits
+a chunk for each stream at once), the gateway under uvicorn with uvloop and httptools, and this
+load generator.
 
     python tests/bench/gateway_overhead.py [--seconds 8]
 
@@ -34,8 +35,9 @@ import psutil
 import uvicorn
 import uvloop
 
-from a40console.gateway.app import build_gateway
+from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.auth import allow_this_machine
+from a40console.gateway.dialect import Dialect
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import Endpoint
@@ -68,12 +70,38 @@ def frame(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+MESSAGES, CHAT = "/v1/messages", "/v1/chat/completions"
+OPENING = (
+    'event: message_start\ndata: {"type":"message_start","message":{"id":"chatcmpl-1","type":'
+    '"message","role":"assistant","content":[],"model":"smollm2","stop_reason":null,'
+    '"stop_sequence":null,"usage":{"input_tokens":37,"output_tokens":0}}}\n\n'
+    'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"type":'
+    '"text","text":""},"index":0}\n\n'
+)
+PIECE = (
+    'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":'
+    '"text_delta","text":" sea"},"index":0}\n\n'
+)
+CLOSING = (
+    'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
+    '"usage":{"output_tokens":9}}\n\n'
+    'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+)
+
+
+def piece(number: int) -> bytes:
+    """A token of a message; the first comes with what opens it."""
+    return frame(((OPENING if number == 1 else "") + PIECE).encode())
+
+
 def token(number: int, usage: bool) -> bytes:
     counted = USAGE % (37 + number, number) if usage else ""
     return frame(f"data: {CHUNK}{counted}}}\n\n".encode())
 
 
 END = frame(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+MESSAGE_END = frame(CLOSING.encode()) + b"0\r\n\r\n"
 
 
 # --- the engine --------------------------------------------------------------------------------
@@ -99,10 +127,11 @@ class EngineConnection(asyncio.Protocol):
         if length is None or len(body) < int(length[1]):
             return
         request = json.loads(body)
+        self.message = head.startswith(b"POST /v1/messages")
         self.usage = bool((request.get("stream_options") or {}).get("continuous_usage_stats"))
         self.wanted = request["max_tokens"]
         self.transport.write(HEAD)
-        if request["user"] == "blast":
+        if request["messages"][0]["content"] == "blast":
             self.blasting = asyncio.create_task(self.blast())
         else:
             asyncio.get_running_loop().call_later(PREFILL_S, self.begin)
@@ -117,20 +146,25 @@ class EngineConnection(asyncio.Protocol):
         if self.transport.is_closing():
             self.streams.discard(self)
             return
-        self.transport.write(token(self.sent, self.usage))
+        self.transport.write(self.token(self.sent))
         if self.sent == self.wanted:
             self.streams.discard(self)
             self.finish()
 
+    def token(self, number: int) -> bytes:
+        return piece(number) if self.message else token(number, self.usage)
+
     async def blast(self) -> None:
-        batch = b"".join(token(number, self.usage) for number in range(BLAST_BATCH))
+        batch = b"".join(self.token(number + 2) for number in range(BLAST_BATCH))
+        if self.message:
+            self.transport.write(frame(OPENING.encode()))
         for _ in range(self.wanted // BLAST_BATCH):
             await self.writable.wait()
             self.transport.write(batch)
         self.finish()
 
     def finish(self) -> None:
-        self.transport.write(END)
+        self.transport.write(MESSAGE_END if self.message else END)
         self.transport.close()
 
     def pause_writing(self) -> None:
@@ -174,9 +208,21 @@ class Serving:
         return Unavailable("never", "never", None, 1)
 
 
+class Native:
+    """Knows that the engine has the Messages API, without asking."""
+
+    async def of(self, upstream: Upstream) -> Dialect:
+        return Dialect("native", "keep", False, "none", upstream.served_name, None, ())
+
+
 def run_gateway(path: str, port: int, plugin: bool) -> None:
     upstream = Upstream(Endpoint("http://engine", path), "vllm", "smollm2", plugin, "bench")
-    app = build_gateway(upstream=Serving(upstream), meter=Meter(), authorise=allow_this_machine)
+    app = build_gateway(
+        upstream=Serving(upstream),
+        meter=Meter(),
+        authorise=allow_this_machine,
+        collaborators=Collaborators(dialects=Native()),
+    )
     uvicorn.run(
         app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", ws="none",
         access_log=False, log_level="warning",
@@ -191,6 +237,7 @@ class Load:
     """What the clients saw while it counted."""
 
     counts: bool = True
+    path: str = CHAT
     tokens: int = 0
     ttft_s: list[float] = field(default_factory=list)
     took_s: float = 0.0
@@ -205,11 +252,13 @@ class Client(asyncio.Protocol):
 
     def __init__(self, load: Load, kind: str, tokens: int) -> None:
         self.load = load
-        body = {"model": "m", "stream": True, "messages": [], "user": kind, "max_tokens": tokens}
+        turn = {"role": "user", "content": kind}
+        body = {"model": "m", "stream": True, "messages": [turn], "max_tokens": tokens}
         data = json.dumps(body).encode()
         self.request = (
-            b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
-            b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(data), data)
+            b"POST %b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+            b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+            % (load.path.encode(), len(data), data)
         )
         self.done = asyncio.get_running_loop().create_future()
         self.first = True
@@ -243,9 +292,9 @@ async def stream(port: int, load: Load, kind: str, tokens: int) -> None:
         transport.close()
 
 
-async def closed_loop(port: int, streams: int, seconds: float) -> Load:
+async def closed_loop(port: int, path: str, streams: int, seconds: float) -> Load:
     """So many clients, each starting its next request when the last one is complete."""
-    load = Load(counts=False)
+    load = Load(counts=False, path=path)
 
     async def client(number: int) -> None:
         await asyncio.sleep(number * SPREAD_S / streams)
@@ -268,9 +317,9 @@ async def burst(port: int, load: Load, streams: int) -> None:
     await asyncio.gather(*(stream(port, load, "paced", 10) for _ in range(streams)))
 
 
-async def blast(port: int) -> Load:
+async def blast(port: int, path: str) -> Load:
     """A few streams as fast as they come."""
-    load, began = Load(), time.perf_counter()
+    load, began = Load(path=path), time.perf_counter()
     await asyncio.gather(*(stream(port, load, "blast", BLAST_CHUNKS) for _ in range(BLAST_STREAMS)))
     load.took_s = time.perf_counter() - began
     return load
@@ -309,10 +358,12 @@ def median_ms(load: Load) -> float:
     return median(load.ttft_s) * 1000
 
 
-async def compare(direct: int, gateway: int, child: psutil.Process, seconds: float) -> None:
-    await burst(gateway, Load(), 8)
+async def compare(
+    direct: int, gateway: int, path: str, child: psutil.Process, seconds: float
+) -> None:
+    await burst(gateway, Load(path=path), 8)
     for streams in (8, 32):
-        straight, through = Load(), Load()
+        straight, through = Load(path=path), Load(path=path)
         for _ in range(ROUNDS):
             await burst(direct, straight, streams)
             await burst(gateway, through, streams)
@@ -322,9 +373,9 @@ async def compare(direct: int, gateway: int, child: psutil.Process, seconds: flo
             f"({median_ms(straight):.1f} direct)"
         )
     for streams in (8, 32):
-        straight = await closed_loop(direct, streams, seconds)
+        straight = await closed_loop(direct, path, streams, seconds)
         used_s = cpu_s(child)
-        through = await closed_loop(gateway, streams, seconds)
+        through = await closed_loop(gateway, path, streams, seconds)
         used_us = (cpu_s(child) - used_s) * 1e6 / (through.tokens * (1 + SPREAD_S / seconds))
         added_ms = median_ms(through) - median_ms(straight)
         ratio = through.tokens_per_s / straight.tokens_per_s
@@ -334,7 +385,7 @@ async def compare(direct: int, gateway: int, child: psutil.Process, seconds: flo
             f"CPU {used_us:5.1f} µs a chunk"
         )
     used_s = cpu_s(child)
-    load = await blast(gateway)
+    load = await blast(gateway, path)
     used_s = cpu_s(child) - used_s
     print(
         f"  ceiling: {load.tokens / used_s:6.0f} chunks/s a core, "
@@ -359,11 +410,15 @@ def main() -> None:
     path, direct = folder / "e.sock", free_port()
     try:
         with process(direct, "engine", path, direct, chosen.passes):
-            for title, plugin in (("pass-through", "plugin"), ("usage added and cut", "metered")):
+            for title, route, plugin in (
+                ("pass-through", CHAT, "plugin"),
+                ("usage added and cut", CHAT, "metered"),
+                ("messages, guarded", MESSAGES, "plugin"),
+            ):
                 print(title)
                 port = free_port()
                 with process(port, "gateway", path, port, plugin) as child:
-                    uvloop.run(compare(direct, port, child, chosen.seconds))
+                    uvloop.run(compare(direct, port, route, child, chosen.seconds))
     finally:
         shutil.rmtree(folder)
 

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from a40console.advisor.limit import explain
 from a40console.model.codec import encode
 from a40console.model.control import (
+    ClientAddress,
     ClientEnvironment,
     CommandResult,
     Hello,
@@ -179,7 +180,22 @@ class StubService:
             "OPENAI_BASE_URL": f"{self.gateway_url}/v1",
             "OPENAI_API_KEY": TOKEN,
         }
-        return JSONResponse(encode(ClientEnvironment(variables=variables)))
+        environment = ClientEnvironment(
+            variables=variables,
+            addresses=(
+                ClientAddress(kind="loopback", url=self.gateway_url or "", text="from this machine"),
+                ClientAddress(
+                    kind="proxy",
+                    url="https://pod-8080.proxy.example",
+                    text="from the internet",
+                    refused="the gateway listens on loopback alone",
+                ),
+            ),
+            window_tokens=32768,
+            output_tokens=8192,
+            advice=("Start it with: claude --permission-mode acceptEdits.",),
+        )
+        return JSONResponse(encode(environment))
 
     async def _logs(self, request: Request) -> Response:
         data = Path(self._script.log_file).read_bytes() if self._script.log_file else b""

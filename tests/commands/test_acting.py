@@ -15,8 +15,8 @@ import pytest
 
 from a40console.commands import ask, engine, stop
 from a40console.commands.acting import deadline_after
-from a40console.commands.env import quoted
 from a40console.errors import Exit, TimedOutError
+from a40console.model.client_lines import client_lines
 from a40console.paths import Paths, make_private
 from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
 from tests.commands.service_stub import TOKEN
@@ -37,10 +37,9 @@ def test_env_is_ready_to_paste(console: Run, service: Service) -> None:
 
 @pytest.mark.parametrize("value", ["plain", "it's", "a b $HOME `id`", "", "line\nbreak", "é"])
 def test_a_shell_reads_the_value_back(value: str) -> None:
-    script = f'X={quoted(value)}; printf %s. "$X"'
+    script = f'{client_lines({"X": value}, "sh")} printf %s. "$X"'
     read = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert read.stdout == f"{value}."
-    assert quoted(value).startswith("'")
 
 
 @pytest.mark.parametrize(

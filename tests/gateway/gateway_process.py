@@ -6,17 +6,22 @@ import sys
 
 import uvicorn
 
-from a40console.gateway.app import build_gateway
+from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.auth import allow_this_machine
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Upstream
 from a40console.model.engine import Endpoint
-from tests.gateway.stub import State
+from tests.gateway.stub import NATIVE_ENGINE, State
 
 
 def main(path: str, port: str) -> None:
     upstream = Upstream(Endpoint("http://engine", path), "vllm", "smollm2", False, "run-1")
-    app = build_gateway(upstream=State(upstream), meter=Meter(), authorise=allow_this_machine)
+    app = build_gateway(
+        upstream=State(upstream),
+        meter=Meter(),
+        authorise=allow_this_machine,
+        collaborators=Collaborators(dialects=NATIVE_ENGINE),
+    )
     uvicorn.run(
         app, host="127.0.0.1", port=int(port), loop="uvloop", http="httptools", ws="none",
         access_log=False, log_level="warning",

@@ -17,16 +17,27 @@ from typing import Any, Self
 
 import uvicorn
 
-from a40console.gateway.app import build_gateway
+from a40console.gateway.anthropic.commitment import TIMING, Timing
+from a40console.gateway.anthropic.counting import DialectOf
+from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.auth import Authoriser, allow_this_machine
 from a40console.gateway.bodies import BodyLimits, HeldBudget
+from a40console.gateway.client_limits import ClientLimits
+from a40console.gateway.dialect import Dialect
+from a40console.gateway.heads import LimitedHeads
 from a40console.gateway.meter import Meter
+from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import Unavailable, Upstream
 from a40console.model.engine import Endpoint, EngineKind
 from a40console.model.request import GatewayRow
 
 DATA = Path(__file__).parent.parent / "data" / "gateway"
 LIMITS = BodyLimits()
+NO_CLIENT_LIMITS = ClientLimits()
+NATIVE = Dialect("native", "keep", True, "messages", "smollm2", None, ())
+TRANSLATED = Dialect(
+    "translated", "fold", False, "tokenize", "smollm2", None, (), running_usage=True
+)
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
 STOPPED = Unavailable(
     "The engine is stopped: start it with 'a40console engine start'.", "stopped", None, 30
@@ -202,6 +213,19 @@ class State:
         return self.why
 
 
+@dataclass(frozen=True)
+class Speaks:
+    """Knows how the engine wants to be asked, without asking it."""
+
+    dialect: Dialect
+
+    async def of(self, upstream: Upstream) -> Dialect:
+        return self.dialect
+
+
+NATIVE_ENGINE, TRANSLATED_ENGINE = Speaks(NATIVE), Speaks(TRANSLATED)
+
+
 class QuietServer(uvicorn.Server):
     """uvicorn beside another server in one process: signals stay with the test."""
 
@@ -232,16 +256,26 @@ async def gateway(
     why: Unavailable = STOPPED,
     authorise: Authoriser = allow_this_machine,
     limits: BodyLimits = LIMITS,
+    dialects: DialectOf = NATIVE_ENGINE,
+    client_limits: ClientLimits = NO_CLIENT_LIMITS,
+    timing: Timing = TIMING,
+    book: SessionBook | None = None,
 ) -> AsyncIterator[Gateway]:
     state, meter, budget = State(upstream, why), Meter(), HeldBudget(limits.held_bytes)
     app = build_gateway(
-        upstream=state, meter=meter, authorise=authorise, limits=limits, budget=budget
+        upstream=state,
+        meter=meter,
+        authorise=authorise,
+        limits=limits,
+        budget=budget,
+        client_limits=client_limits,
+        collaborators=Collaborators(dialects=dialects, timing=timing, book=book),
     )
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = QuietServer(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=LimitedHeads,
             ws="none",
             loop="none",
             log_config=None,

@@ -18,9 +18,21 @@ import aiohttp
 import pytest
 
 from a40console.engines import embedded
+from a40console.gateway.anthropic.answers import NativeAnswer
+from a40console.gateway.anthropic.guard import Guard
+from a40console.gateway.anthropic.stream import MessagesReader
+from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Upstream
 from a40console.model.engine import Endpoint
-from tests.gateway.stub import call, gateway, until
+from tests.gateway.stub import (
+    NATIVE_ENGINE,
+    TRANSLATED_ENGINE,
+    Speaks,
+    call,
+    gateway,
+    until,
+)
+from tests.gateway.wire import read_stream
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -91,8 +103,6 @@ def comparable(answer: bytes) -> bytes:
         (CHAT, {**SHORT, **TURN}),
         (COMPLETIONS, {**STREAM, "prompt": "The capital of France is"}),
         (COMPLETIONS, {**SHORT, "prompt": "The capital of France is"}),
-        (MESSAGES, {**STREAM, **TURN}),
-        (MESSAGES, {**SHORT, **TURN}),
     ],
 )
 async def test_the_same_answer_as_straight_from_the_engine(
@@ -108,6 +118,47 @@ async def test_the_same_answer_as_straight_from_the_engine(
     assert row.cached_tokens is not None
     assert row.prompt_tokens == row.cached_tokens + 1
     assert (row.first_token_at_s is not None) is ("stream" in body)
+
+
+@pytest.mark.parametrize("route", [NATIVE_ENGINE, TRANSLATED_ENGINE], ids=["native", "chat"])
+async def test_a_message_says_what_the_engine_says_straight(
+    engine: Upstream, route: Speaks
+) -> None:
+    await straight(engine, MESSAGES, {**STREAM, **TURN})
+    expected = read_stream(guarded(await straight(engine, MESSAGES, {**STREAM, **TURN})))
+    async with gateway(engine, dialects=route) as served:
+        async with call(served.port, MESSAGES, {**STREAM, **TURN}) as answer:
+            read = read_stream(await answer.body())
+        async with call(served.port, MESSAGES, {**SHORT, **TURN}) as answer:
+            message = await answer.json()
+        rows = await served.ended(2)
+    assert read.content == message["content"] == expected.content
+    assert read.reason == message["stop_reason"] == expected.reason == "max_tokens"
+    assert read.message is not None
+    assert read.message["usage"] == message["usage"]
+    for row in rows:
+        assert (row.generated_tokens, row.method, row.finish_reason) == (12, "usage", "length")
+        assert row.cached_tokens is not None
+        assert row.prompt_tokens == row.cached_tokens + 1
+
+
+def guarded(stream: bytes) -> bytes:
+    meter = Meter()
+    reader = MessagesReader(meter, meter.accept("messages", "a40-1"))
+    answer = NativeAnswer(reader, Guard(model="smollm2", request_id="a40-1"))
+    return answer.feed(stream) + answer.end("cut", broken=False)
+
+
+async def test_an_overflow_is_told_so_that_the_client_compacts(engine: Upstream) -> None:
+    turn = {"messages": [{"role": "user", "content": "word " * 5000}]}
+    for route in (NATIVE_ENGINE, TRANSLATED_ENGINE):
+        async with (
+            gateway(engine, dialects=route) as served,
+            call(served.port, MESSAGES, {**STREAM, **turn}) as answer,
+        ):
+            assert answer.status == 400
+            error = (await answer.json())["error"]
+        assert re.fullmatch(r"prompt is too long: 5\d{3} tokens > \d+ maximum", error["message"])
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])

@@ -28,6 +28,17 @@ def test_an_interval_that_fits(tmp_path: Path) -> None:
     assert load_settings(file).service.interval_s == 0.25
 
 
+def test_the_route_of_the_messages_api(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    assert load_settings(file).gateway.messages_route == "auto"
+    file.write_text('[gateway]\nmessages_route = "translated"\n')
+    assert load_settings(file).gateway.messages_route == "translated"
+    file.write_text('[gateway]\nmessages_route = "direct"\n')
+    with pytest.raises(UsageError) as refused:
+        load_settings(file)
+    assert "gateway.messages_route" in refused.value.evidence
+
+
 @pytest.mark.parametrize(
     ("text", "since"),
     [

@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from a40console.model.engine import Endpoint
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.instants import iso_utc
+from a40console.model.request import SharedPrompt
 from a40console.model.snapshot import Slot
 from a40console.telemetry.fetch import EngineHttp
 from a40console.telemetry.view import EngineView
@@ -190,8 +191,52 @@ async def test_engine_rows_are_joined_to_the_gateways_by_the_id_we_sent() -> Non
     assert (slots["a40-0c"].phase, slots["a40-0d"].phase) == ("held", "queued")
     assert slots["a40-0c"].generated_tokens == 0
     assert slots["a40-0c"].tokens_per_s == Missing("held at the gateway")
-    assert chat.reread_tokens == Missing("sessions are not followed")
+    assert chat.reread_tokens == Missing("its prompt is not outlined")
     assert chat.prefill_ratio == Missing("not in prefill")
+
+
+async def test_what_a_session_reads_again_is_told_of_its_slot() -> None:
+    engine = engine_of(Request("chatcmpl-a40-0a-1f2e", 0.0, 0.1, 50.0, 5000, "chatcmpl-a40-0a"))
+    sampler = sampler_of(engine, plugin=True)
+    engine.clock.now_s += 1
+    await poll(sampler)
+    at = {"received_at_s": 999.9, "sent_at_s": 999.9, "first_token_at_s": 1000.2}
+
+    def reread(shared: SharedPrompt | None) -> Figure:
+        row = gateway_row("a40-0a", shared=shared, **at)
+        slot = slots_of(sampler.view([row], ()))["a40-0a"]
+        assert (slot.prompt_tokens, slot.cached_tokens) == (100, 0)
+        return slot.reread_tokens
+
+    assert reread(SharedPrompt(90.0, 0.0, exact=True)) == 90
+    assert reread(SharedPrompt(90.4, 30.0, exact=False)) == Estimated(90)
+    assert reread(SharedPrompt(500.0, 0.0, exact=True)) == 100
+    assert reread(SharedPrompt(0.0, 0.0, exact=True)) == 0
+    assert reread(None) == Missing("its prompt is not outlined")
+
+
+async def test_before_the_engine_tells_what_must_be_read_again_is_an_estimate() -> None:
+    engine = engine_of()
+    sampler = sampler_of(engine, plugin=True)
+    await poll(sampler)
+    lost = gateway_row("a40-0a", sent_at_s=999.0, shared=SharedPrompt(9000.0, 4000.4, exact=False))
+    none = gateway_row("a40-0b", sent_at_s=999.0, shared=SharedPrompt(9000.0, 0.0, exact=True))
+    slots = slots_of(sampler.view([lost, none], ()))
+    assert slots["a40-0a"].reread_tokens == Estimated(4000)
+    assert slots["a40-0b"].reread_tokens == Missing("known with the first token")
+
+
+async def test_the_engines_own_rows_go_by_our_request_ids() -> None:
+    engine = engine_of(
+        Request("chatcmpl-a40-0a-1f2e", 0.0, 0.1, 50.0, 5000, "chatcmpl-a40-0a"),
+        Request("chatcmpl-other", 0.0, 0.1, 50.0, 5000, "chatcmpl-other"),
+    )
+    sampler = sampler_of(engine, plugin=True)
+    engine.clock.now_s += 1
+    await poll(sampler)
+    told = sampler.view([gateway_row("a40-0a", sent_at_s=999.9)], ()).told
+    assert set(told) == {"a40-0a"}
+    assert told["a40-0a"].prompt_tokens == 100
 
 
 async def test_a_token_that_the_gateway_saw_after_the_reading_ends_the_prefill() -> None:

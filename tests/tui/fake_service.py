@@ -14,7 +14,6 @@ from a40console import __version__
 from a40console.advisor.limit import explain
 from a40console.model.codec import encode
 from a40console.model.control import (
-    ClientEnvironment,
     CommandResult,
     Digest,
     Hello,
@@ -25,8 +24,10 @@ from a40console.model.control import (
 from a40console.model.engine_log import LogMeaning
 from a40console.model.explanation import Explanation
 from a40console.model.figures import Missing, Text
+from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION, Snapshot
 from a40console.service.client import ServiceClient
+from a40console.service.connecting import client_environment
 from tests import make_snapshot as make
 from tests.tui import fake_past
 
@@ -49,10 +50,16 @@ class FakeService:
         self.profiles = make.profiles()
         self.log = "".join(f"INFO 11-29 14:0{n % 10}:00 engine: line {n}\n" for n in range(200))
         self.log_path: str | None = "/root/.a40/engines/now/output.log"
-        self.environment = {
-            "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080",
-            "ANTHROPIC_AUTH_TOKEN": "a40-secret-token",
-        }
+        self.environment = client_environment(
+            url="http://127.0.0.1:8080",
+            listens_on="127.0.0.1",
+            token="a40-secret-token",
+            served_name="qwen3-coder-30b",
+            window_tokens=262_144,
+            environment={"RUNPOD_POD_ID": "abc123", "USER": "root"},
+        )
+        self.sessions: dict[str, SessionDetail] = {}
+        self.sessions_asked: list[str] = []
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.results: dict[str, CommandResult] = {}
         self.refusals: dict[str, Trouble] = {}
@@ -94,6 +101,8 @@ class FakeService:
             return httpx.Response(200, content=self._stream())
         if path.startswith("/v1/commands/"):
             return self._command(request, path.removeprefix("/v1/commands/"))
+        if path.startswith("/v1/sessions/"):
+            return self._session(path.removeprefix("/v1/sessions/"))
         if path == "/v1/logs/explain":
             return self._explain(json.loads(request.content))
         if path == "/v1/read-mark":
@@ -122,9 +131,16 @@ class FakeService:
             "/v1/spending": lambda query: self.spending,
             "/v1/profiles": lambda query: self.profiles,
             "/v1/logs": self._logs,
-            "/v1/environment": lambda query: ClientEnvironment(variables=self.environment),
+            "/v1/environment": lambda query: self.environment,
             "/v1/why": lambda query: self._why(),
         }
+
+    def _session(self, name: str) -> httpx.Response:
+        self.sessions_asked.append(name)
+        if name in self.sessions:
+            return httpx.Response(200, json=encode(self.sessions[name]))
+        trouble = Trouble(message=f"No session is known as {name}", exit_code=2)
+        return httpx.Response(400, json=encode(trouble))
 
     def _mark(self, request: httpx.Request) -> httpx.Response:
         if request.method == "POST":

@@ -330,7 +330,7 @@ async def test_the_token_is_covered_until_it_is_asked_for() -> None:
     async with running(FakeService()) as (app, pilot):
         await pilot.press("e")
         said = await dialog(app, pilot, EnvironmentDialog)
-        assert "export ANTHROPIC_BASE_URL=http://127.0.0.1:8080" in said
+        assert "export ANTHROPIC_BASE_URL='http://127.0.0.1:8080'" in said
         assert "a40-secret-token" not in said
         await pilot.press("r")
         await until(pilot, lambda: "a40-secret-token" in screen_text(app))
@@ -346,7 +346,7 @@ async def test_the_environment_is_copied_whole(monkeypatch: pytest.MonkeyPatch) 
         await dialog(app, pilot, EnvironmentDialog)
         await pilot.press("c")
         await until(pilot, lambda: bool(copied))
-        assert "export ANTHROPIC_AUTH_TOKEN=a40-secret-token\n" in copied[0]
+        assert "export ANTHROPIC_AUTH_TOKEN='a40-secret-token'\n" in copied[0]
 
 
 async def test_new_events_are_counted_until_they_are_read() -> None:

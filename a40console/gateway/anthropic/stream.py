@@ -1,4 +1,4 @@
-"""Answers of Anthropic's Messages API, read and passed on as they are."""
+"""Answers of Anthropic's Messages API, read for the meter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from a40console.gateway.answer import finish_reason, text_length, tokens
 from a40console.gateway.meter import Meter, Passage
-from a40console.gateway.sse import data_span
 
 _DELTA_TEXTS = {
     "text_delta": "text",
@@ -17,49 +16,26 @@ _DELTA_TEXTS = {
 
 
 class MessagesReader:
-    """Reads the answers of /v1/messages; nothing is ever added there, so nothing is cut.
+    """Reads the engine's answers of /v1/messages, before the guard has put anything right.
 
     The stream counts no tokens before its last usage: until then only characters are known.
     """
 
     def __init__(self, meter: Meter, passage: Passage) -> None:
         self.passage = passage
-        self.complete = False
-        self.failed = False
         self._meter = meter
         self._usage: dict[str, Any] = {}
 
-    def event(self, event: bytes) -> bytes:
-        """Read one event; it passes as the same bytes."""
-        span = data_span(event)
-        if span is not None:
-            try:
-                data = json.loads(event[span[0] : span[1]].decode())
-            except (ValueError, RecursionError):
-                return event
-            if isinstance(data, dict):
-                self._read(data)
-        return event
-
-    def ended(self) -> bool:
-        """Whether a stream that the engine closes here is whole: only after `message_stop`."""
-        return self.complete
-
-    def whole(self, body: bytes) -> None:
+    def whole(self, message: dict[str, Any]) -> None:
         """Read an answer that is not a stream: its usage and why it stopped."""
-        try:
-            message = json.loads(body.decode())
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(message, dict):
-            return
         self.passage.finish_reason = finish_reason(message.get("stop_reason"))
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             self.passage.characters += _block_length(block)
         self._take(message.get("usage"), final=True)
 
-    def _read(self, data: dict[str, Any]) -> None:
+    def read(self, data: dict[str, Any]) -> None:
+        """Read one event of a stream."""
         match data.get("type"):
             case "content_block_delta":
                 self._content(_delta_length(data.get("delta")))
@@ -73,10 +49,6 @@ class MessagesReader:
                 reason = delta.get("stop_reason") if isinstance(delta, dict) else None
                 self.passage.finish_reason = finish_reason(reason) or self.passage.finish_reason
                 self._take(data.get("usage"), final=True)
-            case "message_stop":
-                self.complete = True
-            case "error":
-                self.failed = self.complete = True
 
     def _content(self, length: int) -> None:
         if length:

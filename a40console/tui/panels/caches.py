@@ -28,7 +28,7 @@ def caches(reading: Reading, size: Size) -> list[Line]:
 
 def _loss(loss: CacheLoss, width: int, rows: int) -> list[Line]:
     """The last prefix that was lost: whose, in which turn, how much and why."""
-    text = f"{loss.session} turn {loss.turn} re-read {fmt.count(loss.tokens)}: {loss.cause}"
+    text = f"{loss.session} turn {loss.turn} re-read {shown(loss.tokens, fmt.count)}: {loss.cause}"
     parts = wrap(text, width - LABEL - 2)
     if len(parts) > rows:
         parts = [fit(line(clean(text)), width - LABEL - 2)]

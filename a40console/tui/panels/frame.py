@@ -29,8 +29,8 @@ _HINTED = tuple(
     and not command.id.startswith(_MOVES)
 ) + tuple(command for command in COMMANDS if command.id in {"view.pause", "slot.show"})
 _LEAVING = tuple(command for command in COMMANDS if command.id in _ALWAYS)
-_OVERVIEW = "view.overview"
-_ROOMY = 100
+_OVERVIEW, _SESSIONS = "view.overview", "view.sessions"
+_ROOMY = 110
 _GAP = " ─ "
 
 
@@ -59,10 +59,11 @@ def _tabs(current: str, reading: Reading, *, wide: bool) -> Line:
         here = command.id == current
         edge = Span("━" if here else "─", Role.TITLE if here else Role.RULE)
         key = reading.keymap.hint(command.id)
-        name = f"{key} {command.title}" if key else command.title
+        title = command.title if wide or here else short(command).capitalize()
+        name = f"{key} {title}" if key else title
         role = Role.TITLE if here else Role.MUTED
         parts += [edge, Span(f"{blank}{name}{blank}", role, action(command)), edge]
-    if not blank:
+    if not wide:
         parts = [part for n, part in enumerate(parts) if n % 3 < 2 or _is_heavy(part)]
     return line(*parts)
 
@@ -136,7 +137,7 @@ def _news(reading: Reading, room: int) -> Line:
         if room >= len("live 00:00:00 ─ 9,999 new events [u]")
         else f"{fmt.count(reading.unread)} new"
     )
-    tail = f" [{key}]" if key else ""
+    tail = f" [{key}]" if key and room >= len("live 00:00:00 ─ ") + len(f"{count} [{key}]") else ""
     return line(Span(count + tail, Role.KEY, "app.command('events.read')"))
 
 
@@ -144,16 +145,18 @@ def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
     """The keys that do something now, and always how to get help and how to leave."""
     gap = "  " if size.width >= 100 else " "
     last = flow([_hint(reading, command) for command in _LEAVING], size.width, gap)
-    here = [command for command in _HINTED if view == _OVERVIEW or not _is_charted(command)]
+    here = [command for command in _HINTED if _belongs(command, view)]
     usable = [_hint(reading, command) for command in here if _is_useful(command, reading)]
     room = size.width - width_of(last) - 1 - len(gap)
     first = flow([item for item in usable if item], room, gap)
     return [line(" ", first, gap if first else "", last)]
 
 
-def _is_charted(command: Command) -> bool:
-    """Whether a command works on what the overview alone shows: its charts, its table."""
-    return command.id.startswith(("time.", "slot."))
+def _belongs(command: Command, view: str) -> bool:
+    """Whether a command works on what a view shows: charts, a table of requests, sessions."""
+    noun = command.id.partition(".")[0]
+    views = {"time": (_OVERVIEW,), "slot": (_OVERVIEW, _SESSIONS), "sessions": (_SESSIONS,)}
+    return view in views.get(noun, (view,))
 
 
 def _is_useful(command: Command, reading: Reading) -> bool:

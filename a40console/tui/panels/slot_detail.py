@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from a40console.model.figures import Figure, Missing, Text, number, ratio
-from a40console.model.snapshot import RecentRequest, Session, Slot
+from a40console.model.figures import Missing, Text, ratio
+from a40console.model.snapshot import RecentRequest, Slot
 from a40console.tui import format as fmt
 from a40console.tui.bins import Bins
-from a40console.tui.format import DASH, Formatter, shown, unix_seconds
-from a40console.tui.ink import Line, Role, Span, clean, flow, line, wrap
-from a40console.tui.panels.labels import LABEL
+from a40console.tui.format import shown, unix_seconds
+from a40console.tui.ink import Line, Role, Span, flow, line, wrap
+from a40console.tui.panels.facts import fact, figure
 from a40console.tui.panels.slot_notes import ended_ttft
 from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
 from a40console.tui.reading import Reading
@@ -93,14 +93,14 @@ def _state(
 def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
     """The phases in which it was seen, to the second that snapshots are apart."""
     if track is None or not track.phases:
-        return _fact("phases", Missing("this console never saw it run"), width)
+        return fact("phases", Missing("this console never saw it run"), width)
     parts = [
         f"{'' if track.watched or index else '≥ '}{phase.name} {fmt.duration(phase.seconds)}"
         for index, phase in enumerate(track.phases[-6:])
     ]
     if live and track.slot is not None and not parts:
         return []
-    return _fact("phases", "≈ " + " → ".join(parts), width)
+    return fact("phases", "≈ " + " → ".join(parts), width)
 
 
 def _identity(
@@ -111,11 +111,11 @@ def _identity(
     agent = "" if slot is None or isinstance(slot.agent, Missing) else f"  agent {slot.agent}"
     way = "directly to the engine" if slot is not None and slot.direct else "through the gateway"
     return [
-        *_fact("request", request_id, width),
-        *_fact("session", _with(session, agent), width),
-        *_fact("client", slot.client if slot else unseen, width),
-        *_fact("model", slot.model if slot else unseen, width),
-        *_fact("came", f"{way}, slot {slot.slot}" if slot else unseen, width),
+        *fact("request", request_id, width),
+        *fact("session", _with(session, agent), width),
+        *fact("client", slot.client if slot else unseen, width),
+        *fact("model", slot.model if slot else unseen, width),
+        *fact("came", f"{way}, slot {slot.slot}" if slot else unseen, width),
     ]
 
 
@@ -127,8 +127,8 @@ def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: i
     unseen = Missing("this console never saw it run")
     if slot is None:
         generated = ended.generated_tokens if ended else unseen
-        context = _fact("context", unseen, width)
-        return [*context, *_figure("generated", generated, fmt.count, width)]
+        context = fact("context", unseen, width)
+        return [*context, *figure("generated", generated, fmt.count, width)]
     made = ended.generated_tokens if over and ended else slot.generated_tokens
     reused = ratio(slot.cached_tokens, slot.prompt_tokens)
     share = "" if isinstance(reused, Missing) else f" ({shown(reused, fmt.percent)})"
@@ -138,10 +138,10 @@ def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: i
         else f"  of at most {shown(slot.max_tokens, fmt.count)}"
     )
     return [
-        *_figure("context", slot.prompt_tokens, fmt.count, width, " tokens"),
-        *_figure("reused", slot.cached_tokens, fmt.count, width, share),
-        *_figure("re-read", slot.reread_tokens, fmt.count, width),
-        *_figure("generated", made, fmt.count, width, most),
+        *figure("context", slot.prompt_tokens, fmt.count, width, " tokens"),
+        *figure("reused", slot.cached_tokens, fmt.count, width, share),
+        *figure("re-read", slot.reread_tokens, fmt.count, width),
+        *figure("generated", made, fmt.count, width, most),
         *_progress(slot, over, width),
     ]
 
@@ -149,7 +149,7 @@ def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: i
 def _progress(slot: Slot, over: bool, width: int) -> list[Line]:
     if over or slot.phase != "prefill":
         return []
-    return _figure("prefilled", slot.prefill_ratio, fmt.percent, width)
+    return figure("prefilled", slot.prefill_ratio, fmt.percent, width)
 
 
 def _speed(slot: Slot | None, ended: RecentRequest | None, width: int) -> list[Line]:
@@ -157,12 +157,12 @@ def _speed(slot: Slot | None, ended: RecentRequest | None, width: int) -> list[L
     over = ended is not None
     speed = ended.tokens_per_s if ended else slot.tokens_per_s if slot else unseen
     ttft = ended_ttft(ended) if ended else slot.ttft_s if slot else unseen
-    lines = _figure("speed", speed, fmt.rate, width, " tok/s" + (" in all" if over else ""))
+    lines = figure("speed", speed, fmt.rate, width, " tok/s" + (" in all" if over else ""))
     if slot is not None and not over:
-        lines += _figure("passes", slot.passes_per_s, fmt.tenths, width, " a second")
-        lines += _figure("tok/pass", slot.tokens_per_pass, fmt.rate, width)
-    lines += _figure("first token", ttft, fmt.latency, width, " after it came")
-    return [*lines, *_fact("counted", METHODS[slot.method] if slot else unseen, width)]
+        lines += figure("passes", slot.passes_per_s, fmt.tenths, width, " a second")
+        lines += figure("tok/pass", slot.tokens_per_pass, fmt.rate, width)
+    lines += figure("first token", ttft, fmt.latency, width, " after it came")
+    return [*lines, *fact("counted", METHODS[slot.method] if slot else unseen, width)]
 
 
 def _charts(track: Track, end_s: float, width: int) -> list[Line]:
@@ -208,51 +208,3 @@ def _binned(
         bins.add(at_s, value)
         before_s = at_s
     return bins.bridged(end_s, cells, 1.5 * min(apart_s, _LONGEST_GAP_S))
-
-
-def session_detail(session: Session, width: int) -> list[Line]:
-    """A session whose client has the turn: its requests added up."""
-    tool = "" if isinstance(session.tool, Missing) else f": {session.tool} runs"
-    state = f"○ the client's turn{tool}, for {shown(session.phase_s, fmt.duration)}"
-    rows: tuple[tuple[str, Figure, Formatter, str], ...] = (
-        ("context", session.context_tokens, fmt.count, " tokens"),
-        ("window", session.window_tokens, fmt.count, " tokens"),
-        ("prompts", session.prompt_tokens, fmt.count, " tokens"),
-        ("reused", session.reused_tokens, fmt.count, " tokens"),
-        ("re-read", session.reread_tokens, fmt.count, " tokens"),
-        ("hit rate", session.hit_ratio, fmt.percent, ""),
-        ("generated", session.generated_tokens, fmt.count, " tokens"),
-        ("sustained", session.sustained_tokens_per_s, fmt.rate, " tok/s"),
-        ("cost", session.cost_usd, fmt.dollars, ""),
-    )
-    lines = [*wrap(state, width, Role.STRONG), ()]
-    lines += _fact("session", session.session, width)
-    lines += _fact("client", session.client, width)
-    lines += _fact("turns", f"{session.turns}, in {session.requests} requests", width)
-    lines += _fact("began at", fmt.clock(session.started_at), width)
-    lines.append(())
-    for name, figure, formatter, unit in rows:
-        lines += _figure(name, figure, formatter, width, unit)
-    return lines
-
-
-def _figure(
-    label: str, figure: Figure, formatter: Callable[[float], str], width: int, unit: str = ""
-) -> list[Line]:
-    if isinstance(figure, Missing):
-        return _fact(label, figure, width)
-    strong = number(figure) is not None
-    value = Span(shown(figure, formatter), Role.STRONG if strong else Role.TEXT)
-    return [line(_label(label), value, Span(clean(unit), Role.MUTED))]
-
-
-def _fact(label: str, value: Text, width: int) -> list[Line]:
-    missing = isinstance(value, Missing)
-    text = f"{DASH} {value.reason}" if isinstance(value, Missing) else value
-    parts = wrap(text, width - LABEL, Role.MUTED if missing else Role.TEXT) or [line("")]
-    heads = [label, *[""] * (len(parts) - 1)]
-    return [line(_label(head), part) for head, part in zip(heads, parts, strict=True)]
-
-
-def _label(text: str) -> Span:
-    return Span(f"{text:<{LABEL}}", Role.LABEL)

@@ -8,6 +8,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.freshness import present
 from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
+from a40console.model.wording import short_name
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread, width_of
@@ -67,7 +68,8 @@ def verdict(reading: Reading, size: Size) -> list[Line]:
 
 def _stale(reading: Reading, width: int) -> Line:
     trouble = reading.link.trouble
-    whose, why = line(_simulated(reading.snapshot), _far(reading)), ""
+    marks = _captured(reading.snapshot, width), _simulated(reading.snapshot), _far(reading)
+    whose, why = line(*marks), ""
     if reading.link.state == "connecting" and trouble is None:
         head = _head("◌", "CONNECTING", Role.MUTED, width)
         return line(head, whose, "waiting for the service's first word")
@@ -87,6 +89,17 @@ def _stale(reading: Reading, width: int) -> Line:
 def _simulated(snapshot: Snapshot) -> Line:
     """In the first line of every screen, at every width: none of it is real."""
     return line(Span("SIMULATED ", Role.WARN)) if snapshot.simulated else line("")
+
+
+def _captured(snapshot: Snapshot, width: int) -> Line:
+    """In the first line of every screen: somebody's text is being written to files."""
+    listed = () if isinstance(snapshot.sessions, Missing) else snapshot.sessions
+    names = [short_name(session.session) for session in listed if session.capturing]
+    if not names:
+        return line("")
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    who = f" {clean(names[0])}{more}" if width >= _NARROW else ""
+    return line(Span(f"● CAPTURE{who} ", Role.BAD, "app.command('view.sessions')"))
 
 
 def _far(reading: Reading) -> Line:
@@ -109,7 +122,8 @@ def _serving(reading: Reading, width: int) -> Line:
     glyph, word, role = _STATES[engine.state]
     if snapshot.seq == 0:
         glyph, word, role = "○", "UNKNOWN", Role.MUTED
-    head = line(_head(glyph, word, role, width), _simulated(snapshot), _far(reading))
+    head = line(_head(glyph, word, role, width), _captured(snapshot, width))
+    head = line(head, _simulated(snapshot), _far(reading))
     if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
         left = line(head, _speed(snapshot, width))
     elif engine.state in _TRANSITIONS:

@@ -1,0 +1,118 @@
+"""The engine's answer as the client's, for either route: read for the meter, guarded, passed on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from a40console.gateway.anthropic.guard import Guard
+from a40console.gateway.anthropic.stream import MessagesReader
+from a40console.gateway.openai import OpenAIReader
+from a40console.gateway.sse import EventSplitter, data_of, read_event
+from a40console.gateway.translation import ChatToMessages
+
+
+class Answer(Protocol):
+    """One answer on its way to a client of the Messages API."""
+
+    guard: Guard
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What goes out for what came of a stream, cut anywhere."""
+
+    def end(self, message: str, *, broken: bool) -> bytes:
+        """What goes out when no more comes; `message` is for an answer that is cut short."""
+
+    def whole(self, body: bytes) -> dict[str, Any] | None:
+        """The message in a body that is not a stream; None where there is none in it."""
+
+
+class NativeAnswer:
+    """Of an engine that has the Messages API itself."""
+
+    def __init__(self, reader: MessagesReader, guard: Guard) -> None:
+        self.guard = guard
+        self._reader = reader
+        self._splitter = EventSplitter()
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Event by event; what is whole passes at once, a torn event waits for its rest."""
+        events = self._splitter.feed(chunk)
+        if len(events) == 1:
+            return self._event(events[0])
+        return b"".join([self._event(event) for event in events])
+
+    def end(self, message: str, *, broken: bool) -> bytes:
+        """The end, with an error where the engine did not come to one."""
+        rest = self._splitter.rest()
+        last = self._event(rest) if rest and not broken else b""
+        return last + self.guard.end(message)
+
+    def whole(self, body: bytes) -> dict[str, Any] | None:
+        """The message as the engine wrote it."""
+        message = _object(body)
+        if message is not None:
+            self._reader.whole(message)
+        return message
+
+    def _event(self, event: bytes) -> bytes:
+        data, sound = read_event(event)
+        if data is None:
+            self.guard.dropped += b"data: {" in event
+            return b""
+        self._reader.read(data)
+        return self.guard.take(data, event if sound else None)
+
+
+class TranslatedAnswer:
+    """Of an engine that only knows chat completions."""
+
+    def __init__(self, reader: OpenAIReader, guard: Guard, chat: ChatToMessages) -> None:
+        self.guard = guard
+        self._reader = reader
+        self._chat = chat
+        self._splitter = EventSplitter()
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Chunk by chunk, as the events that say the same."""
+        return b"".join([self._event(event) for event in self._splitter.feed(chunk)])
+
+    def end(self, message: str, *, broken: bool) -> bytes:
+        """The end; a stream without `[DONE]` is whole where its last chunk said why it stopped."""
+        rest = self._splitter.rest()
+        last = self._event(rest) if rest and not broken else b""
+        if self._chat.finished:
+            last += self._ended()
+        return last + self.guard.end(message)
+
+    def whole(self, body: bytes) -> dict[str, Any] | None:
+        """The message that says what the chat completion says."""
+        answer = _object(body)
+        if answer is None or not isinstance(answer.get("choices"), list):
+            return None
+        self._reader.whole(body)
+        return self._chat.whole(answer)
+
+    def _event(self, event: bytes) -> bytes:
+        if b"[DONE]" in event and event.strip() == b"data: [DONE]":
+            return self._ended()
+        data = data_of(event)
+        if data is None:
+            self.guard.dropped += b"data: {" in event
+            return b""
+        self._reader.read(data)
+        return self._told(self._chat.feed(data))
+
+    def _ended(self) -> bytes:
+        return self._told(self._chat.end(False))
+
+    def _told(self, events: list[dict[str, Any]]) -> bytes:
+        return b"".join([self.guard.take(event) for event in events])
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

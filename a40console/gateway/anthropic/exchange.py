@@ -1,0 +1,363 @@
+"""POST /v1/messages, from the client's body to the last byte of its answer, by either route."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import aiohttp
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from a40console.gateway.address import written_address
+from a40console.gateway.anthropic.answers import Answer, NativeAnswer, TranslatedAnswer
+from a40console.gateway.anthropic.asked import Asked, read_asked
+from a40console.gateway.anthropic.commitment import Outlet, Timing
+from a40console.gateway.anthropic.failures import (
+    OverflowRefusal,
+    error_event,
+    refusal_of,
+    told_late,
+)
+from a40console.gateway.anthropic.guard import Guard
+from a40console.gateway.anthropic.shape import CHARACTERS_PER_TOKEN
+from a40console.gateway.anthropic.stream import MessagesReader
+from a40console.gateway.anthropic.whole import whole_message
+from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
+from a40console.gateway.clients import client_of, shown
+from a40console.gateway.departure import ClientLeftError, unless_left
+from a40console.gateway.dialect import Dialect
+from a40console.gateway.meter import Meter, Outcome, Passage
+from a40console.gateway.openai import OpenAIReader, additions_for
+from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
+from a40console.gateway.refusals import Refusal, refuse
+from a40console.gateway.sessions import SessionBook
+from a40console.gateway.translation import ChatToMessages, to_chat, to_native
+from a40console.gateway.upstream import (
+    EngineSessions,
+    Upstream,
+    UpstreamState,
+    request_headers,
+    upstream_url,
+)
+
+log = logging.getLogger(__name__)
+
+_MESSAGES, _CHAT = "/v1/messages", "/v1/chat/completions"
+_WHOLE_LIMIT_BYTES = 32 * 1024 * 1024
+_ERROR_LIMIT_BYTES = 256 * 1024
+_BY_THREAD_FROM_BYTES = 512 * 1024
+"""From here on a body is read beside the event loop, one at a time: others' tokens do not wait for
+it, and what reading takes on top of the bodies is taken once."""
+
+_OUR_FAULT = "The gateway failed on this request. Send it again; its log has the details."
+
+
+class DialectSource(Protocol):
+    """Knows how the engine that serves wants to be asked."""
+
+    async def of(self, upstream: Upstream) -> Dialect:
+        """Its dialect, found out where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesDoors:
+    """What every request of the Messages API shares."""
+
+    state: UpstreamState
+    meter: Meter
+    sessions: EngineSessions
+    budget: HeldBudget
+    limits: BodyLimits
+    dialects: DialectSource
+    book: SessionBook
+    timing: Timing
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Held by whoever reads a large body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is kept of a request while its answer comes."""
+
+    answer: Answer
+    stream: bool
+    model: str | None
+    prompt_estimate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A request that the engine has answered with a good status."""
+
+    question: Question
+    response: aiohttp.ClientResponse
+
+
+class MessagesRoute:
+    """ASGI endpoint: a message, counted from its arrival to its last byte."""
+
+    def __init__(self, doors: MessagesDoors) -> None:
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        doors = self._doors
+        passage = doors.meter.accept("messages", new_request_id())
+        headers = Headers(scope=scope)
+        passage.client = client_of(headers.get("user-agent"))
+        outcome: Outcome = "failed"
+        captures = doors.book.captures
+        send = captures.tapped(passage, send)
+        try:
+            outcome = await MessagesExchange(doors, scope, receive, send, passage).run()
+        finally:
+            doors.meter.end(passage, outcome)
+            doors.book.ended(passage)
+            captures.ended(passage)
+
+
+class MessagesExchange:
+    """One message asked for, and its answer."""
+
+    def __init__(
+        self, doors: MessagesDoors, scope: Scope, receive: Receive, send: Send, passage: Passage
+    ) -> None:
+        self._doors = doors
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._passage = passage
+        self._headers = Headers(scope=scope)
+        self._told_id = shown(self._headers.get("x-request-id")) or passage.request_id
+        self._door = EngineDoor(doors.state, doors.meter.clock, passage)
+        self._outlet = Outlet(send, self._told_id, doors.timing)
+
+    async def run(self) -> Outcome:
+        """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
+        try:
+            self._door.engine()
+            body = await self._read()
+            try:
+                return await unless_left(self._receive, self._exchange(body))
+            finally:
+                body.discard()
+        except Refusal as refusal:
+            self._passage.status = refusal.status
+            answer = refuse("anthropic", refusal, self._told_id)
+            await answer(self._scope, self._receive, self._send)
+            return "failed"
+        except ClientLeftError:
+            return "aborted"
+
+    async def _read(self) -> Body:
+        declared = declared_length(self._headers)
+        return await read_body(self._receive, declared, self._doors.budget, self._doors.limits)
+
+    async def _exchange(self, body: Body) -> Outcome:
+        """Ask the engine; a stream has its status by then, or after so many seconds without."""
+        upstream = self._door.engine()
+        async with self._doors.sessions.lease(upstream.endpoint) as session:
+            stream = body.values(("stream",)).get("stream") is True
+            opening = asyncio.create_task(self._open(session, upstream, body))
+            try:
+                if stream:
+                    await asyncio.wait((opening,), timeout=self._doors.timing.commit_after_s)
+                if stream and not opening.done():
+                    await self._commit(waiting=True)
+                opened = await opening
+                with closing(opened.response):
+                    answering = self._stream if opened.question.stream else self._whole
+                    return await answering(opened)
+            except Refusal as refusal:
+                if isinstance(refusal, OverflowRefusal):
+                    self._doors.book.overflowed(self._passage)
+                if not self._outlet.committed:
+                    raise
+                await self._fail(*told_late(refusal))
+                return "failed"
+            except Exception:
+                # Whatever it was, the client must not take what it has for the whole answer.
+                if self._outlet.committed:
+                    await self._fail("api_error", _OUR_FAULT)
+                raise
+            finally:
+                await _abandon(opening)
+                await self._outlet.close()
+
+    # --- the question ----------------------------------------------------------------------------
+
+    async def _open(self, session: aiohttp.ClientSession, upstream: Upstream, body: Body) -> Opened:
+        dialect = await self._doors.dialects.of(upstream)
+        read = (body, upstream, dialect)
+        if body.length < _BY_THREAD_FROM_BYTES:
+            question = self._take(body, *self._read_question(*read))
+        else:
+            async with self._doors.reading:
+                question = self._take(body, *await asyncio.to_thread(self._read_question, *read))
+        request = self._request(upstream, dialect, body.length)
+        response = await self._door.open(session, request, body)
+        try:
+            await self._check(response, question)
+        except BaseException:
+            response.close()
+            raise
+        return Opened(question, response)
+
+    def _read_question(
+        self, body: Body, upstream: Upstream, dialect: Dialect
+    ) -> tuple[Asked, Dialect, bytes]:
+        """What the client asks, and how the engine is asked the same."""
+        asked = read_asked(body.whole(), self._headers, written_address(self._scope), dialect)
+        if dialect.route == "native":
+            return asked, dialect, _as_json(to_native(asked.body, dialect))
+        chat = to_chat(asked.body, dialect)
+        added = additions_for(upstream, chat)
+        if added.member is not None:
+            chat |= dict([added.member])
+        return asked, dialect, _as_json(chat)
+
+    def _take(self, body: Body, asked: Asked, dialect: Dialect, engines: bytes) -> Question:
+        """Note the request, put what the engine is asked in its place, and say how to read on."""
+        meter, passage, book = self._doors.meter, self._passage, self._doors.book
+        body.rewrite(engines)
+        passage.model, passage.max_tokens = shown(asked.model), asked.max_tokens
+        book.arrived(passage, asked)
+        estimate = sum(block.characters for block in asked.outline) // CHARACTERS_PER_TOKEN
+        guard = Guard(
+            model=asked.model,
+            request_id=self._told_id,
+            prompt_estimate=estimate,
+            called=lambda name, identity: book.called(passage, name, identity),
+        )
+        if dialect.route == "native":
+            answer: Answer = NativeAnswer(MessagesReader(meter, passage), guard)
+        else:
+            chat = ChatToMessages(asked.model or dialect.served_name, f"msg_{self._told_id}")
+            answer = TranslatedAnswer(OpenAIReader(meter, passage), guard, chat)
+        return Question(answer, asked.stream, asked.model, estimate)
+
+    def _request(self, upstream: Upstream, dialect: Dialect, length: int) -> EngineRequest:
+        endpoint, native = upstream.endpoint, dialect.route == "native"
+        headers = request_headers(
+            self._scope["headers"], endpoint, self._passage.request_id, length
+        )
+        headers["Content-Type"] = "application/json"
+        query = self._scope["query_string"] if native else b""
+        return EngineRequest(
+            "POST", upstream_url(endpoint, _MESSAGES if native else _CHAT, query), headers
+        )
+
+    async def _check(self, response: aiohttp.ClientResponse, question: Question) -> None:
+        """Nothing but a good answer of the kind that was asked for goes on."""
+        streams = response.content_type == "text/event-stream"
+        if 200 <= response.status < 300 and streams is question.stream:
+            return
+        raise refusal_of(
+            response.status,
+            await self._held(response, _ERROR_LIMIT_BYTES),
+            retry_after=response.headers.get("retry-after"),
+            prompt_estimate=question.prompt_estimate,
+        )
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    async def _commit(self, *, waiting: bool = False) -> None:
+        self._passage.status = 200
+        await self._outlet.commit(waiting=waiting)
+
+    async def _fail(self, kind: str, message: str) -> None:
+        await self._outlet.finish(error_event(kind, message, self._told_id))
+
+    async def _stream(self, opened: Opened) -> Outcome:
+        """Pass events on as they come, to the end that the guard has seen."""
+        await self._commit()
+        answer = opened.question.answer
+        guard, broken = answer.guard, False
+        try:
+            await self._pump(answer, opened.response.content)
+        except TROUBLE:
+            broken = True
+        if not guard.ended:
+            await self._outlet.finish(answer.end(self._door.cut_short(), broken=broken))
+        if guard.dropped:
+            told = "%d events of the answer to %s could not be read and were left out"
+            log.warning(told, guard.dropped, self._passage.request_id)
+        return "failed" if guard.failed else "completed"
+
+    async def _pump(self, answer: Answer, content: aiohttp.StreamReader) -> None:
+        guard, outlet = answer.guard, self._outlet
+        while not guard.ended:
+            chunk, _ = await content.readchunk()
+            if chunk:
+                events = answer.feed(chunk)
+                if events and not guard.ended:
+                    await outlet.write(events)
+                elif events:
+                    await outlet.finish(events)
+            elif content.at_eof():
+                return
+
+    async def _whole(self, opened: Opened) -> Outcome:
+        """Pass on an answer that is not a stream, once it is whole and made a message."""
+        body = await self._held(opened.response, _WHOLE_LIMIT_BYTES)
+        found = opened.question.answer.whole(body)
+        if found is not None and found.get("type") == "error":
+            raise refusal_of(500, _as_json(found))
+        message = None if found is None else self._message(found, opened.question)
+        if message is None:
+            raise refusal_of(200, body)
+        told = self._told_id.encode("latin-1")
+        text = _as_json(message)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(text)).encode()),
+            (b"request-id", told),
+            (b"x-request-id", told),
+        ]
+        self._passage.status = 200
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": text, "more_body": False})
+        return "completed"
+
+    def _message(self, found: Mapping[str, Any], question: Question) -> dict[str, Any] | None:
+        book, passage = self._doors.book, self._passage
+        return whole_message(
+            found,
+            model=question.model,
+            request_id=self._told_id,
+            prompt_estimate=question.prompt_estimate,
+            called=lambda name, identity: book.called(passage, name, identity),
+        )
+
+    async def _held(self, response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+        """A body to its end, or as far as it may go."""
+        kept = bytearray()
+        try:
+            async for chunk in response.content.iter_any():
+                kept += chunk
+                if len(kept) > limit_bytes:
+                    break
+        except TROUBLE as error:
+            raise self._door.no_engine("The engine broke off its answer.", status=502) from error
+        return bytes(kept[:limit_bytes])
+
+
+def _as_json(value: object) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can carry
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+async def _abandon(opening: asyncio.Task[Opened]) -> None:
+    """End what still asks the engine, and an answer that nobody took."""
+    opening.cancel()
+    (found,) = await asyncio.gather(opening, return_exceptions=True)
+    if isinstance(found, Opened):
+        found.response.close()

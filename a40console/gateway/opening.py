@@ -1,0 +1,109 @@
+"""The way to the engine: a request is sent, and the head of its answer awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from a40console.gateway.bodies import Body
+from a40console.gateway.meter import Clock, Passage
+from a40console.gateway.refusals import Refusal
+from a40console.gateway.upstream import Upstream, UpstreamState
+
+TROUBLE = (aiohttp.ClientError, OSError, TimeoutError)
+"""What an engine's connection ends with when it does not end well."""
+
+_RETRY_S = 2.0
+_QUEUE_RETRY_S = 0.01
+_QUEUE_PATIENCE_S = 5.0
+_CUT_SHORT = (
+    "The engine ended this answer before it was complete; what came of it is cut short. "
+    "Send the request again."
+)
+
+
+def new_request_id() -> str:
+    """An id that the engine keeps, so that its own row of the request can be found."""
+    return f"a40-{secrets.token_hex(12)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """What the engine is sent, but for the body."""
+
+    method: str
+    url: URL
+    headers: CIMultiDict[str]
+
+
+class EngineDoor:
+    """What stands between a request and the engine: whether one serves, and what goes wrong."""
+
+    def __init__(self, state: UpstreamState, clock: Clock, passage: Passage | None) -> None:
+        self._state = state
+        self._clock = clock
+        self._passage = passage
+
+    def engine(self) -> Upstream:
+        """The engine that serves.
+
+        Raises:
+            Refusal: If none does.
+        """
+        upstream = self._state.current()
+        if upstream is None:
+            why = self._state.why_not()
+            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
+        return upstream
+
+    async def open(
+        self, session: aiohttp.ClientSession, request: EngineRequest, body: Body
+    ) -> aiohttp.ClientResponse:
+        """Send the request and wait for the head of the answer.
+
+        Raises:
+            Refusal: If the engine does not answer.
+        """
+        give_up_at_s = self._clock() + _QUEUE_PATIENCE_S
+        while True:
+            if self._passage:
+                self._passage.sent_at_s = self._clock()
+            try:
+                return await session.request(
+                    request.method,
+                    request.url,
+                    headers=request.headers,
+                    data=body.sent() if body.length else None,
+                    allow_redirects=False,
+                )
+            except aiohttp.ClientConnectorError as error:
+                # A Unix socket whose queue of connections is full refuses instead of waiting.
+                busy = isinstance(error.os_error, BlockingIOError)
+                if not busy or self._clock() > give_up_at_s:
+                    raise self.no_engine(
+                        f"The engine does not answer: {error.strerror}."
+                    ) from error
+                await asyncio.sleep(_QUEUE_RETRY_S)
+            except TROUBLE as error:
+                reason = str(error) or type(error).__name__
+                raise self.no_engine(
+                    f"The engine closed the connection before it answered: {reason}.", status=502
+                ) from error
+
+    def no_engine(self, seen: str, *, status: int = 503) -> Refusal:
+        """What was seen, and what the service knows about it by now."""
+        if self._state.current() is None:
+            why = self._state.why_not()
+            return Refusal(503, f"{seen} {why.text}", retry_after_s=why.retry_after_s)
+        return Refusal(status, f"{seen} Send the request again.", retry_after_s=_RETRY_S)
+
+    def cut_short(self) -> str:
+        """What a client is told of an answer that has no end."""
+        if self._state.current() is None:
+            return f"{_CUT_SHORT} {self._state.why_not().text}"
+        return _CUT_SHORT

@@ -1,0 +1,209 @@
+"""The list of sessions: one row each, the one that asked last first. Pure."""
+
+from __future__ import annotations
+
+from a40console.model.figures import Figure, Missing
+from a40console.model.snapshot import Session, Snapshot
+from a40console.tui import format as fmt
+from a40console.tui.format import Formatter, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
+from a40console.tui.panels.labels import gap
+from a40console.tui.panels.session_words import (
+    CAPTURE,
+    PHASE_ROLES,
+    context_gauge,
+    name_of,
+    phase_words,
+)
+from a40console.tui.panels.slot_cells import cell
+from a40console.tui.panels.slot_columns import CURSOR, Column
+from a40console.tui.panels.slot_notes import reasons
+from a40console.tui.reading import Reading
+
+NORMAL, WIDE = 119, 196
+_SHORT = 8
+"""Cells of a session's name where it is not written in full."""
+
+
+def sessions_of(snapshot: Snapshot) -> tuple[Session, ...]:
+    """The sessions in the order of the list."""
+    return () if isinstance(snapshot.sessions, Missing) else snapshot.sessions
+
+
+def columns(width: int) -> tuple[Column, ...]:
+    """The columns that fit the width."""
+    if width >= WIDE:
+        return _wide(width)
+    return _normal(width) if width >= NORMAL else _narrow(width)
+
+
+def _narrow(width: int) -> tuple[Column, ...]:
+    spare = max(0, width - 80)
+    return (
+        Column("session", "session", 8, "left", gap=""),
+        Column("phase", "phase", 13 + min(spare, 12), "left"),
+        Column("turns", "turn", 4),
+        Column("context", "ctx", 4),
+        Column("gauge", "", 6 + max(0, min(spare - 12, 20)), "left"),
+        Column("reused", "reused", 6),
+        Column("reread", "re-rd", 5),
+        Column("generated", "gen", 5),
+        Column("speed", "tok/s", 5),
+        Column("ttft", "TTFT", 5),
+        Column("cost", "cost", 6),
+    )
+
+
+def _normal(width: int) -> tuple[Column, ...]:
+    spare = max(0, width - NORMAL)
+    return (
+        Column("session", "session", _SHORT, "left", gap=""),
+        Column("client", "client", 11, "left"),
+        Column("phase", "phase", 16 + min(spare, 14), "left"),
+        Column("turns", "turns", 5),
+        Column("context", "context", 8),
+        Column("gauge", "of window", 10 + max(0, min(spare - 14, 24)), "left"),
+        Column("reused", "reused", 6),
+        Column("reread", "re-read", 8),
+        Column("generated", "gen", 7),
+        Column("speed", "tok/s", 5),
+        Column("sustained", "sust.", 5),
+        Column("ttft", "TTFT s", 6),
+        Column("median", "med.", 5),
+        Column("cost", "cost", 7),
+    )
+
+
+def _wide(width: int) -> tuple[Column, ...]:
+    spare = max(0, width - WIDE)
+    return (
+        Column("session", "session", 36, "left", gap=""),
+        Column("client", "client", 14, "left"),
+        Column("phase", "phase", 20 + min(spare, 12), "left"),
+        Column("turns", "turns", 5),
+        Column("requests", "reqs", 5),
+        Column("context", "context", 8),
+        Column("gauge", "of the true window", 22 + max(0, min(spare - 12, 30)), "left"),
+        Column("window", "window", 7),
+        Column("reused", "reused", 6),
+        Column("reread", "re-read", 8),
+        Column("generated", "gen", 8),
+        Column("speed", "tok/s", 6),
+        Column("sustained", "sust.", 6),
+        Column("ttft", "TTFT s", 6),
+        Column("median", "median", 6),
+        Column("cost", "cost", 8),
+    )
+
+
+def header(width: int) -> Line:
+    """The columns' names."""
+    cells = [Span(column.gap + cell(column.title, column)) for column in columns(width)]
+    return fit(line(Span(" " * CURSOR + "".join(span.text for span in cells), Role.LABEL)), width)
+
+
+def row(session: Session, width: int, *, here: bool, focused: bool) -> Line:
+    """One session on one line."""
+    texts = _texts(session, width)
+    mark = Span(CAPTURE if session.capturing else " ", Role.BAD)
+    parts: list[Span | Line] = [
+        Span("▸" if here else " ", Role.KEY if focused else Role.MUTED),
+        mark,
+    ]
+    idle = session.phase == "idle"
+    roles = {
+        "session": Role.STRONG if here else Role.TEXT,
+        "phase": PHASE_ROLES[session.phase],
+        "speed": Role.STRONG,
+        "client": Role.MUTED,
+    }
+    for column in columns(width):
+        if column.name == "gauge":
+            gauge = context_gauge(
+                session.context_tokens,
+                session.compacts_at_tokens,
+                session.window_tokens,
+                column.width,
+            )
+            parts += [Span(column.gap), gauge]
+            continue
+        default = Role.MUTED if idle else Role.TEXT
+        role = roles.get(column.name, default)
+        parts.append(Span(column.gap + cell(texts[column.name], column), role))
+    return fit(line(*parts), width)
+
+
+def _texts(session: Session, width: int) -> dict[str, str]:
+    phase = next(column.width for column in columns(width) if column.name == "phase")
+    counted: Formatter = fmt.short_count if width < NORMAL else fmt.count
+    name = clean(session.session) if width >= WIDE else name_of(session.session)
+    return {
+        "session": name,
+        "client": clean(known(session.client)),
+        "phase": phase_words(session.phase, session.tool, session.phase_s, phase),
+        "turns": fmt.count(session.turns),
+        "requests": fmt.count(session.requests),
+        "context": shown(session.context_tokens, counted),
+        "window": shown(session.window_tokens, fmt.short_count),
+        "reused": shown(session.hit_ratio, fmt.percent),
+        "reread": shown(session.reread_tokens, _fitting(counted, session.reread_tokens)),
+        "generated": shown(session.generated_tokens, _fitting(counted, session.generated_tokens)),
+        "speed": shown(session.tokens_per_s, fmt.rate),
+        "sustained": shown(session.sustained_tokens_per_s, fmt.rate),
+        "ttft": shown(session.ttft_last_s, fmt.rate),
+        "median": shown(session.ttft_median_s, fmt.rate),
+        "cost": shown(session.cost_usd, _dollars),
+    }
+
+
+def _fitting(counted: Formatter, figure: Figure) -> Formatter:
+    """Whole, or short where a count grows out of its column."""
+    return fmt.short_count if len(shown(figure, counted)) > 7 else counted
+
+
+def _dollars(value: float) -> str:
+    """At most six characters: tenths of a cent are no matter where there are dollars."""
+    text = fmt.dollars(value)
+    return f"${value:,.0f}" if len(text) > 6 and value >= 1 else text[:6]
+
+
+def nothing(reading: Reading, width: int) -> list[Line]:
+    """Why there is no session, and how one comes here."""
+    listed = reading.snapshot.sessions
+    if isinstance(listed, Missing):
+        return [(), fit(line("  ", gap(listed)), width)]
+    key = reading.keymap.hint("client.env")
+    press = f"Press {key}: it" if key else "`Connect a client` in the palette"
+    said = (
+        f"{press} shows what to paste for Claude Code and other clients. What they then send "
+        "through the gateway is followed here, session by session: context, reuse, tools, and "
+        "each request turn by turn."
+    )
+    head = line(Span("  No client has sent anything in the last 24 hours.", Role.STRONG))
+    return [(), fit(head, width), *(line("  ", part) for part in wrap(said, min(width - 4, 90)))]
+
+
+def notes(session: Session) -> str:
+    """Who it is in full, and why a dash is a dash."""
+    begun = fmt.clock(session.started_at)
+    who = f"session {session.session}, {known(session.client, 'unnamed client')}, since {begun}"
+    why = reasons(
+        (
+            ("context", session.context_tokens),
+            ("window", session.window_tokens),
+            ("compacts", session.compacts_at_tokens),
+            ("reused", session.hit_ratio),
+            ("re-read", session.reread_tokens),
+            ("gen", session.generated_tokens),
+            ("tok/s", session.tokens_per_s),
+            ("sust.", session.sustained_tokens_per_s),
+            ("TTFT", session.ttft_last_s),
+            ("cost", session.cost_usd),
+        )
+    )
+    return clean(f"{who} · {why}" if why else who)
+
+
+def widest(width: int) -> int:
+    """Cells that the columns of a width take."""
+    return CURSOR + sum(len(column.gap) + column.width for column in columns(width))

@@ -1,0 +1,209 @@
+"""A session's requests, turn by turn, with where their time went. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from a40console.model.figures import Missing, number, ratio
+from a40console.model.session import MAIN_AGENT, SessionDetail, SessionRequest
+from a40console.tui import format as fmt
+from a40console.tui.format import Formatter, known, shown
+from a40console.tui.ink import Line, Role, Span, clean, fit, line
+from a40console.tui.panels.frame import heading
+from a40console.tui.panels.session_words import LOSS, agent_name, tool_words
+from a40console.tui.panels.slot_cells import cell
+from a40console.tui.panels.slot_columns import CURSOR, Column
+from a40console.tui.panels.slot_notes import reasons
+
+NORMAL, WIDE = 110, 150
+PARTS: tuple[tuple[str, str, Role], ...] = (
+    ("client", "┈", Role.MUTED),
+    ("queue", "░", Role.WARN),
+    ("prefill", "▒", Role.SERIES),
+    ("decode", "▓", Role.GOOD),
+)
+"""Where a request's time goes, with the cells that it is drawn in."""
+
+_PURPOSES = {"turn": "", "compaction": "compacts", "other": "beside"}
+
+
+def columns(width: int) -> tuple[Column, ...]:
+    """The columns that fit the width; the last takes what is left."""
+    fixed = _fixed(width)
+    taken = CURSOR + sum(len(column.gap) + column.width for column in fixed)
+    return (*fixed, Column("tools", "ended, tools", max(8, width - taken - 2), "left", gap="  "))
+
+
+def _fixed(width: int) -> tuple[Column, ...]:
+    if width >= WIDE:
+        return (
+            Column("at", "at", 8, "left", gap=""),
+            Column("turn", "turn", 4),
+            Column("agent", "agent", 10, "left"),
+            Column("bar", "", 24, "left"),
+            Column("client", "client", 6),
+            Column("queue", "queue", 6),
+            Column("prefill", "prefill", 7),
+            Column("decode", "decode", 6),
+            Column("prompt", "prompt", 7),
+            Column("reused", "reused", 6),
+            Column("reread", "re-read", 9),
+            Column("out", "out", 6),
+            Column("speed", "tok/s", 5),
+        )
+    if width >= NORMAL:
+        return (
+            Column("at", "at", 8, "left", gap=""),
+            Column("turn", "turn", 4),
+            Column("agent", "agent", 9, "left"),
+            Column("bar", "", 22, "left"),
+            Column("ttft", "TTFT s", 6),
+            Column("prompt", "prompt", 7),
+            Column("reused", "reused", 6),
+            Column("reread", "re-read", 9),
+            Column("out", "out", 5),
+            Column("speed", "tok/s", 5),
+        )
+    return (
+        Column("at", "at", 8, "left", gap=""),
+        Column("who", "turn", 9, "left"),
+        Column("bar", "", 12 + max(0, min(20, width - 90)), "left"),
+        Column("ttft", "TTFT", 5),
+        Column("prompt", "prmpt", 5),
+        Column("reused", "reuse", 5),
+        Column("reread", "re-rd", 6),
+        Column("out", "out", 5),
+    )
+
+
+def title(detail: SessionDetail, width: int, at: str = "") -> Line:
+    """The heading: how much there is, and what the bars are made of."""
+    listed = f"{fmt.plural(len(detail.timeline), 'request')}, newest first"
+    if detail.forgotten_requests:
+        listed += f", {fmt.count(detail.forgotten_requests)} older"
+    legend = "  ".join(f"{glyph} {name}" for name, glyph, _ in PARTS)
+    tail = f"{listed}   {legend}" if width >= 78 else listed
+    return heading("Turn by turn" + (f" at {at}" if at else ""), tail, width)
+
+
+def header(width: int) -> Line:
+    """The columns' names."""
+    names = "".join(column.gap + cell(column.title, column) for column in columns(width))
+    return fit(line(Span(" " * CURSOR + names, Role.LABEL)), width)
+
+
+def scale_of(requests: Sequence[SessionRequest]) -> float:
+    """Seconds that a whole bar stands for: the longest engine time, with the client's as long."""
+    longest = max((sum(_engine_s(each)) for each in requests), default=0.0)
+    clients = [min(number(each.client_s) or 0.0, longest) for each in requests]
+    both = [part + sum(_engine_s(each)) for part, each in zip(clients, requests, strict=True)]
+    return max(both, default=0.0)
+
+
+def row(request: SessionRequest, width: int, scale_s: float, *, here: bool, focused: bool) -> Line:
+    """One request on one line."""
+    lost = not isinstance(request.loss, Missing)
+    texts = _texts(request, width)
+    parts: list[Span | Line] = [
+        Span("▸ " if here else "  ", Role.KEY if focused else Role.MUTED),
+    ]
+    roles = {"reread": Role.WARN if lost else Role.TEXT, "at": Role.MUTED}
+    sub = request.agent != MAIN_AGENT
+    for column in columns(width):
+        parts.append(Span(column.gap))
+        if column.name == "bar":
+            parts.append(bar(request, column.width, scale_s))
+            continue
+        role = roles.get(column.name, Role.MUTED if sub or request.repeats else Role.TEXT)
+        parts.append(Span(cell(texts[column.name], column), role))
+    return fit(line(*parts), width)
+
+
+def _texts(request: SessionRequest, width: int) -> dict[str, str]:
+    counted: Formatter = fmt.short_count if width < NORMAL else fmt.count
+    main = request.agent == MAIN_AGENT
+    lost = f"{LOSS} " if not isinstance(request.loss, Missing) else ""
+    again = shown(request.reread_tokens, counted)
+    if lost and width < NORMAL:
+        lost = LOSS
+    return {
+        "at": fmt.clock(request.at),
+        "turn": fmt.count(request.turn) if main else "",
+        "agent": "main" if main else f"└ {agent_name(request.agent)}",
+        "who": fmt.count(request.turn) if main else f"└ {agent_name(request.agent)}",
+        "client": shown(request.client_s, fmt.rate),
+        "queue": shown(request.queue_s, fmt.rate),
+        "prefill": shown(request.prefill_s, fmt.rate),
+        "decode": shown(request.decode_s, fmt.rate),
+        "ttft": shown(request.ttft_s, fmt.rate),
+        "prompt": shown(request.prompt_tokens, counted),
+        "reused": shown(ratio(request.reused_tokens, request.prompt_tokens), fmt.percent),
+        "reread": lost + again,
+        "out": shown(request.generated_tokens, counted),
+        "speed": shown(request.tokens_per_s, fmt.rate),
+        "tools": ending(request),
+    }
+
+
+def ending(request: SessionRequest) -> str:
+    """How it ended, and the tools that it called; what speaks for itself is left out."""
+    reason = clean(known(request.finish_reason))
+    tools = tool_words(request.tools)
+    calls = reason in ("tool_use", "tool_calls") and bool(tools)
+    parts = [
+        "live" if request.live else "" if calls else reason,
+        "again" if request.repeats else "",
+        _PURPOSES[request.purpose],
+        tools,
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def bar(request: SessionRequest, width: int, scale_s: float) -> Line:
+    """Its seconds, one after the other, on the scale that all rows share.
+
+    A client's time may be hours: it is cut to what the engine needs at the most, with a « before.
+    """
+    if scale_s <= 0:
+        return line(" " * width)
+    engine, client_s = _engine_s(request), number(request.client_s) or 0.0
+    most = scale_s / 2
+    cut = client_s > most
+    spans: list[Span] = []
+    left = width
+    for (_, glyph, role), seconds in zip(PARTS, (min(client_s, most), *engine), strict=True):
+        cells = min(left, max(round(seconds / scale_s * width), int(seconds > 0.004)))
+        spans.append(Span(glyph * cells, role))
+        left -= cells
+    if cut and spans[0].text:
+        spans[0] = spans[0]._replace(text="«" + spans[0].text[1:])
+    return line(*spans, " " * left)
+
+
+def _engine_s(request: SessionRequest) -> tuple[float, float, float]:
+    queue, prefill, decode = request.queue_s, request.prefill_s, request.decode_s
+    return number(queue) or 0.0, number(prefill) or 0.0, number(decode) or 0.0
+
+
+def notes(request: SessionRequest) -> str:
+    """Its seconds in figures, and why a dash is a dash."""
+    times = (
+        ("client", request.client_s),
+        ("queue", request.queue_s),
+        ("prefill", request.prefill_s),
+        ("decode", request.decode_s),
+    )
+    spent = ", ".join(f"{name} {shown(figure, fmt.latency)}" for name, figure in times)
+    why = reasons(
+        (
+            *times,
+            ("TTFT", request.ttft_s),
+            ("reused", request.reused_tokens),
+            ("re-read", request.reread_tokens),
+            ("out", request.generated_tokens),
+            ("tok/s", request.tokens_per_s),
+        )
+    )
+    loss = "" if isinstance(request.loss, Missing) else request.loss.cause
+    told = [f"{request.request_id} ({request.agent}): {spent}", loss, why]
+    return clean(" · ".join(part for part in told if part))
