@@ -16,11 +16,13 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import click
 
 from a40console import __version__
+from a40console.commands import streams
+from a40console.commands.filled import refuse_empty
 from a40console.commands.invocation import ColorMode, Invocation
 from a40console.commands.output import note
 from a40console.errors import ConsoleError, Exit, RefusedError, UsageError
@@ -85,7 +87,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"a40console.commands.{cmd_name}")
-        return cast("click.Command", module.command)
+        return refuse_empty(cast("click.Command", module.command))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -169,19 +171,17 @@ def _paths() -> Paths:
 def main() -> int:
     """Run the command that the arguments name; the exit code."""
     os.umask(0o077)  # whatever is written here is this user's alone
-    _open_missing_streams()
+    streams.prepare()
     code: int = Exit.DONE
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         code = OUTPUT_CLOSED
-    except OSError as error:
+    except streams.OutputError as error:
         if code == Exit.DONE:
-            code = Exit.REFUSED
-            with suppress(OSError):
-                note(f"The output cannot be written: {error.strerror}")
-    _drop_unwritten_output()
+            code = _report(streams.refusal(error), as_json=False)
+    streams.drop_unwritten_output()
     return code
 
 
@@ -198,10 +198,11 @@ def _run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except click.ClickException as error:
         if not as_json:
-            error.show()
+            with suppress(OSError):  # as a note that is lost
+                error.show()
             return Exit.USAGE
         return _report(UsageError(error.format_message()), as_json=True)
-    except BrokenPipeError:
+    except (BrokenPipeError, streams.OutputError):
         raise
     except ConsoleError as error:
         return _report(error, as_json=as_json)
@@ -274,21 +275,3 @@ def _keep_trace(error: Exception) -> str:
 
 def _state_folder() -> Path:
     return make_private(_paths().state)
-
-
-def _open_missing_streams() -> None:
-    """Give closed standard streams a place to go, and text that they cannot encode a stand-in."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream: Any = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-        elif mode == "w":
-            stream.reconfigure(errors="replace")
-
-
-def _drop_unwritten_output() -> None:
-    """Keep the interpreter from writing once more, and complaining, as it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

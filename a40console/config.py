@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -122,6 +123,9 @@ class Settings:
     keys: dict[str, str] = field(default_factory=dict)
     """Command id to key: `"engine.restart" = "f5"`."""
 
+    problems: tuple[str, ...] = ()
+    """What was wrong with the file, one line each: the default is used there. No key of it."""
+
 
 for _kind in (
     GatewaySettings,
@@ -134,33 +138,86 @@ for _kind in (
     _kind.__pydantic_config__ = _CLOSED  # type: ignore[union-attr]
 
 
+LOOKS = frozenset({"console", "keys"})
+"""Tables that only what is drawn depends on: a wrong value there stops nothing."""
+
+
 def load_settings(path: Path) -> Settings:
     """Read the settings file; without one, the defaults.
+
+    How the console looks is no reason to stop: what is wrong there has its default, and is one of
+    the settings' `problems`.
 
     Raises:
         UsageError: If it cannot be read, is not TOML, or names an unknown key or a wrong value.
     """
+    settings, wrong = _mended(_read(path))
+    if wrong.keys() - LOOKS:
+        raise UsageError(
+            f"{path} has a setting that does not exist or does not fit",
+            evidence="; ".join(text for texts in wrong.values() for text in texts),
+            remedy="Mend that key, or remove it for the default.",
+        )
+    return settings
+
+
+def load_for_console(path: Path) -> Settings:
+    """Read the settings file for a screen, which opens whatever is wrong with it.
+
+    Where no service runs, one is started, and refuses what it cannot work with.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return _mended(_read(path))[0]
+    except UsageError as error:
+        told = f"{error.message}: {error.evidence}; the defaults are used"
+        return Settings(problems=(told,))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's document.
+
+    Raises:
+        UsageError: If it cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Settings()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read", evidence=str(error)) from error
-    try:
-        return TypeAdapter(Settings).validate_python(tomllib.loads(text))
+        return {}
     except tomllib.TOMLDecodeError as error:
         raise UsageError(
             f"{path} is not valid TOML", evidence=str(error), remedy="Mend or remove the file."
         ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read", evidence=str(error)) from error
     except RecursionError as error:
         raise UsageError(
             f"{path} is nested too deeply", remedy="Mend or remove the file."
         ) from error
-    except ValidationError as error:
-        raise UsageError(
-            f"{path} has a setting that does not exist or does not fit",
-            evidence="; ".join(
-                f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-            ),
-            remedy="Mend that key, or remove it for the default.",
-        ) from error
+
+
+def _mended(document: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
+    """The settings without what is wrong, and what that is, by its table."""
+    wrong: dict[str, list[str]] = {}
+    if "problems" in document:
+        wrong["problems"] = ["problems: Unexpected keyword argument"]
+        del document["problems"]
+    while True:
+        try:
+            settings = TypeAdapter(Settings).validate_python(document)
+        except ValidationError as error:
+            for item in error.errors():
+                place = [str(part) for part in item["loc"]]
+                wrong.setdefault(place[0], []).append(f"{'.'.join(place)}: {item['msg']}")
+                _remove(document, place)
+        else:
+            texts = [f"{text}; the default is used" for told in wrong.values() for text in told]
+            return replace(settings, problems=tuple(texts)), wrong
+
+
+def _remove(document: dict[str, Any], place: Sequence[str]) -> None:
+    """Take out the key that an error names, which may be deeper than a table's key."""
+    table = document.get(place[0])
+    if len(place) > 1 and isinstance(table, dict):
+        table.pop(place[1], None)
+    else:
+        document.pop(place[0], None)

@@ -1,7 +1,8 @@
-"""Small private files, written so that a crash or a full disk leaves the old or the new one."""
+"""Small private files, of which a crash or a full disk leaves the old or the new; and locks."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -25,6 +26,32 @@ def write_private(path: Path, text: str) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_locked(lock: Path) -> bool:
+    """Whether a living process holds the lock of a file; nobody holds one that is not there."""
+    try:
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def lock_holder(lock: Path) -> int | None:
+    """The pid that the holder wrote into the lock, 0 where it does not say; None without one."""
+    if not is_locked(lock):
+        return None
+    try:
+        text = lock.read_bytes().decode(errors="replace").strip()
+    except OSError:
+        return 0
+    return int(text) if text.isdecimal() else 0
 
 
 def read_json(path: Path) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from a40console.errors import RefusedError
+from a40console.errors import RefusedError, UsageError
 
 DEMO_MARK = "a40console-demo"
 """A file of this name says that a home is a demo's, and may be removed; it names the owner."""
@@ -110,7 +110,11 @@ class Paths:
 
 
 def locate(environment: dict[str, str] | os._Environ[str] = os.environ) -> Paths:
-    """The paths for this environment; nothing is created."""
+    """The paths for this environment; nothing is created.
+
+    Raises:
+        UsageError: If one is not valid UTF-8: no JSON answer and no database could name it.
+    """
     if moved := environment.get("A40CONSOLE_HOME"):
         home = Path(moved).expanduser().absolute()
         config, state, data = home / "config", home / "state", home / "data"
@@ -119,12 +123,26 @@ def locate(environment: dict[str, str] | os._Environ[str] = os.environ) -> Paths
         state = platformdirs.user_state_path("a40console")
         data = platformdirs.user_data_path("a40console")
         home = state
-    return Paths(home=home, config=config, state=state, data=data, runtime=_runtime(home))
+    paths = Paths(home=home, config=config, state=state, data=data, runtime=_runtime(home))
+    for path in (home, config, state, data, paths.runtime):
+        _refuse_no_text(path)
+    return paths
+
+
+def _refuse_no_text(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "The name of the folder that our files belong in is not valid UTF-8",
+            evidence=repr(os.fsencode(path))[1:],
+            remedy="Set A40CONSOLE_HOME to a folder whose name is.",
+        ) from error
 
 
 def _runtime(home: Path) -> Path:
     """A short folder of this user, told apart by home, so that the path limit is never met."""
-    name = f"a40console-{os.getuid()}-{hashlib.sha256(str(home).encode()).hexdigest()[:10]}"
+    name = f"a40console-{os.getuid()}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:10]}"
     return Path(tempfile.gettempdir()) / name
 
 

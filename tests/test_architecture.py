@@ -54,6 +54,8 @@ def test_the_layers_hold(copy: Path) -> None:
         ("commands/__init__.py", "import textual"),
         ("operations/status.py", "import a40console.service.board"),
         ("tui/format.py", "import a40console.service.board"),
+        ("service/board.py", "import a40console.rehearsal.day"),
+        ("rehearsal/exhibit.py", "import a40console.tui.gallery"),
         ("tui/screens/engine.py", "from a40console.service.probe import probe_request"),
         ("engines/process.py", "import a40console.vllm_plugin"),
         ("paths.py", "import a40console.vllm_plugin.shared"),

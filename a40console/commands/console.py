@@ -26,7 +26,7 @@ def open_console(invocation: Invocation) -> int:
 
         return run_plain(invocation)
     check_terminal()
-    settings = invocation.settings()
+    settings = invocation.settings_to_show_with()
     asyncio.run(_ensure(invocation.paths, settings))
     abilities = invocation.abilities(settings.console.glyphs)
     from a40console.tui.app import run_console

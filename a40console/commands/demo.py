@@ -54,7 +54,7 @@ def command(invocation: Invocation, *, screenshots: Path | None) -> int:
         return draw_gallery(screenshots)
     if not invocation.plain:
         check_terminal()  # before anything is started
-    with demo_home(invocation.settings(), invocation.paths) as paths, crowd(paths):
+    with demo_home(invocation.settings_to_show_with(), invocation.paths) as paths, crowd(paths):
         return open_console(replace(invocation, paths=paths))
 
 

@@ -7,7 +7,13 @@ import os
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import print_json, print_lines, stdout_is_terminal, terminal_width
+from a40console.commands.output import (
+    note,
+    print_json,
+    print_lines,
+    stdout_is_terminal,
+    terminal_width,
+)
 from a40console.commands.terminal_checks import no_terminal, terminal_checks
 from a40console.config import Settings
 from a40console.errors import Exit
@@ -22,6 +28,8 @@ from a40console.tui.abilities import as_started
 def command(invocation: Invocation, *, as_json: bool) -> int:
     """Look at what serving needs here; exit code 6 where something stands in the way."""
     settings = invocation.settings()
+    for problem in settings.problems:
+        note(f"Settings: {problem}")
     checks = (
         *examine(invocation.paths, settings, os.environ),
         *_of_terminal(invocation, settings),

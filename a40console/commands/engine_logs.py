@@ -20,11 +20,19 @@ from a40console.model.engine_log import LogMeaning, LogPassage
 from a40console.model.log_line import Level, LevelReader, LogLine
 from a40console.paths import Paths
 from a40console.service.client import ServiceClient
+from a40console.tui.pattern import (
+    REMEDY,
+    Allowance,
+    Pattern,
+    PatternError,
+    SlowPatternError,
+)
 
 FIRST_READ_BYTES = 64 * 1024
 LAST_READ_BYTES = 16 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 FOLLOW_PERIOD_S = 0.5
+ALLOWANCE = Allowance(line_s=0.25, burst_s=10.0, share=0.5)
 EXPLAINED_AT_ONCE = 64
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -40,7 +48,7 @@ class Wanted:
     lines: int
     follow: bool = False
     minimum: Level = Level.DEBUG
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
     first_error: bool = False
     explain: bool = False
     start: str = ""
@@ -49,7 +57,7 @@ class Wanted:
     def takes(self, line: LogLine) -> bool:
         """Whether a line passes level and pattern."""
         return line.level >= self.minimum and (
-            self.pattern is None or self.pattern.search(line.text) is not None
+            self.pattern is None or self.pattern.matches(line.text)
         )
 
 
@@ -101,15 +109,22 @@ def logs(invocation: Invocation, /, *, as_json: bool, **options: Any) -> None:
         start=options["start"],
         as_json=as_json,
     )
-    asyncio.run(_show(invocation.paths, wanted))
+    try:
+        asyncio.run(_show(invocation.paths, wanted))
+    except SlowPatternError as error:
+        raise UsageError(
+            f"--grep takes too long and was dropped: {options['grep']}",
+            evidence=str(error),
+            remedy=REMEDY,
+        ) from error
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
+def _pattern(text: str | None) -> Pattern | None:
     if text is None:
         return None
     try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
+        return Pattern(text, ALLOWANCE)
+    except PatternError as error:
         raise UsageError(f"--grep is no regular expression: {text}", evidence=str(error)) from error
 
 

@@ -60,8 +60,8 @@ def draw_gallery(
 
 
 async def _draw(folder: Path, sizes: Sequence[tuple[int, int]] | None, seconds: int) -> list[Path]:
-    from a40console.service.exhibit import Exhibit
-    from a40console.service.rehearsal import rehearse
+    from a40console.rehearsal.day import rehearse
+    from a40console.rehearsal.exhibit import Exhibit
     from a40console.tui import gallery
 
     with tempfile.TemporaryDirectory(prefix="a40-gallery-") as home:

@@ -14,7 +14,8 @@ import click
 
 from a40console.commands.asking import confirm, yes_option
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_rich, printable
+from a40console.commands.output import note, print_json, printable
+from a40console.commands.table import Column, print_table
 from a40console.commands.transfer import TransferLine
 from a40console.engines.capability import gpu_present
 from a40console.engines.installing.environments import (
@@ -246,15 +247,12 @@ def _list(invocation: Invocation, *, as_json: bool) -> None:
 
 
 def _print_table(invocation: Invocation, found: tuple[EngineEnvironment, ...]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for name in ("name", "for", "torch", "size", "installed", "folder"):
-        table.add_column(name, overflow="fold")
+    names = ("name", "for", "torch", "size", "installed", "folder")
+    columns = [Column(name, spare=name == "folder") for name in names]
+    rows = []
     for each in found:
         stamp = each.stamp
         built = "CPU" if stamp.build == "cpu" else f"CUDA {stamp.cuda or 'unknown'}"
         cells = (each.name, built, stamp.torch, size(stamp.size_bytes), stamp.installed_at[:10])
-        table.add_row(*map(printable, (*cells, str(each.folder.resolve()))))
-    print_rich(invocation, table)
+        rows.append((*cells, str(each.folder.resolve())))
+    print_table(invocation, columns, rows)

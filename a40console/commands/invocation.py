@@ -53,6 +53,15 @@ class Invocation:
 
         return load_settings(self.paths.config_file)
 
+    def settings_to_show_with(self) -> Settings:
+        """The operator's settings for what only shows: what is wrong there stops nothing.
+
+        Its `problems` are to be told.
+        """
+        from a40console.config import load_for_console
+
+        return load_for_console(self.paths.config_file)
+
     def abilities(self, glyphs: str = "auto") -> Abilities:
         """What the terminal can show, by the options, else by its own word.
 

@@ -11,16 +11,14 @@ import click
 
 from a40console.commands.asking import confirm, yes_option
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_rich, printable, terminal_width
+from a40console.commands.output import note, print_json, visible
+from a40console.commands.table import Column, print_table
 from a40console.commands.transfer import TransferLine
 from a40console.engines.transfer import TransferRate
 from a40console.errors import CheckFailedError
 from a40console.model.wording import size
 from a40console.operations.models import ModelStore, StoredModel
 from a40console.profiles.loader import load_profiles
-
-_WITH_PATHS = 100
-"""On fewer columns the table leaves the paths to `--json`."""
 
 _STATES = {
     "verified": "verified",
@@ -50,7 +48,7 @@ def list_models(invocation: Invocation, *, verify: bool, as_json: bool) -> None:
     damaged = [model.name for model in models if model.state == "damaged"]
     if verify and damaged:
         raise CheckFailedError(
-            f"{', '.join(damaged)}: not what it should be",
+            f"{', '.join(map(visible, damaged))}: not what it should be",
             remedy="Delete it and fetch it again: a40console models delete NAME, models fetch NAME",
         )
 
@@ -71,14 +69,15 @@ def fetch(invocation: Invocation, *, name: str, as_json: bool) -> None:
     with TransferLine(quiet=as_json) as line:
 
         def progress(done_bytes: int, total_bytes: int) -> None:
-            line.show(model.name, rate.read(time.monotonic(), done_bytes, total_bytes))
+            line.show(visible(model.name), rate.read(time.monotonic(), done_bytes, total_bytes))
 
         found = asyncio.run(store.fetch(model, progress))
     if as_json:
         print_json({"model": found})
     else:
         click.echo(
-            printable(f"{found.name} is here and verified: {size(found.here_bytes)}, {found.path}")
+            f"{visible(found.name)} is here and verified: {size(found.here_bytes)}, "
+            f"{visible(found.path)}"
         )
 
 
@@ -93,12 +92,13 @@ def delete(invocation: Invocation, *, name: str, yes: bool, as_json: bool) -> No
     model = store.find(name)
     store.demand_deletable(model)
     used = ", ".join(model.profiles)
-    confirm(f"Delete {model.name}, {size(model.here_bytes)}? {used} would fetch it again.", yes=yes)
+    question = f"Delete {visible(model.name)}, {size(model.here_bytes)}?"
+    confirm(f"{question} {used} would fetch it again.", yes=yes)
     freed = store.delete(model)
     if as_json:
         print_json({"deleted": model.name, "freed_bytes": freed})
     else:
-        click.echo(printable(f"{model.name} is deleted; {size(freed)} are free again."))
+        click.echo(f"{visible(model.name)} is deleted; {size(freed)} are free again.")
 
 
 def _store(invocation: Invocation) -> ModelStore:
@@ -109,18 +109,14 @@ def _store(invocation: Invocation) -> ModelStore:
 
 
 def _print_table(invocation: Invocation, models: tuple[StoredModel, ...]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    # Names are typed again: the model's stays whole, the others are broken at blanks alone.
-    names = ("model", "state", "size", "profiles", "where")
-    shown = names if terminal_width() >= _WITH_PATHS else names[:-1]
-    for name in shown:
-        table.add_column(name, overflow="ellipsis", no_wrap=name in {"model", "size"})
-    for model in models:
-        table.add_row(*map(printable, _cells(model)[: len(shown)]))
-    print_rich(invocation, table)
+    columns = (
+        Column("model"),
+        Column("state", breaks=True),
+        Column("size"),
+        Column("profiles", breaks=True),
+        Column("where", spare=True),
+    )
+    print_table(invocation, columns, map(_cells, models))
 
 
 def _cells(model: StoredModel) -> tuple[str, ...]:

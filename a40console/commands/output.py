@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,9 @@ _CONTROLS = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+
+_DIRECTIONS = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
+"""Embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9)."""
 
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -49,15 +53,32 @@ def print_json(value: Any, *, one_line: bool = False) -> None:
 
 def note(text: str) -> None:
     """Tell the operator something beside the output proper: one line on stderr."""
-    click.echo(printable(text), err=True)
+    with suppress(OSError):  # beside the output: its loss ends nothing
+        click.echo(printable(text), err=True)
 
 
 def printable(text: str) -> str:
     """The text without escape sequences and control characters but newline and tab.
 
     Engine logs, model answers and error texts come from outside: they must not steer a terminal.
+    What turns the direction of writing is printed as escapes: it could make one name of another.
     """
-    return _CONTROLS.sub("", text)
+    return _DIRECTIONS.sub(_escaped, _CONTROLS.sub("", text))
+
+
+def visible(name: str) -> str:
+    """A name from a disk or a file, with escapes for all that could not be seen in it."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else _escape(char) for char in name)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _escape(found[0])
+
+
+def _escape(char: str) -> str:
+    return ascii(char)[1:-1]
 
 
 def stdout_is_terminal() -> bool:

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 import click
 
 from a40console.commands.invocation import Invocation
-from a40console.commands.output import printable, stdout_is_terminal
+from a40console.commands.output import note, printable, stdout_is_terminal
 from a40console.commands.plain_acts import Acts, Desk
 from a40console.commands.plain_words import understand
 from a40console.commands.running import ensure_service
@@ -43,7 +43,9 @@ _LONGEST_WAIT_S = 5.0
 
 def run_plain(invocation: Invocation) -> int:
     """Tell and obey until the input ends or `quit`; the exit code."""
-    settings = invocation.settings()
+    settings = invocation.settings_to_show_with()
+    for problem in settings.problems:
+        note(f"Settings: {problem}")
     in_ascii = invocation.draws_ascii(is_terminal=stdout_is_terminal())
 
     def say(text: str) -> None:

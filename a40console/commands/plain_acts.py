@@ -78,9 +78,9 @@ class Acts:
             "view.engine": self._tell_engine,
             "view.logs": self._tell_logs,
             "view.events": self._tell_events,
-            "events.read": self._tell_events,
+            "digest.show": self._tell_events,
             "view.cost": self._tell_cost,
-            "limit.explain": self._tell_limit,
+            "limit.why": self._tell_limit,
             "client.env": self._tell_environment,
             "alarms.mute": self._mute,
         }

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_rich, printable
+from a40console.commands.output import note, print_json, printable
+from a40console.commands.table import Column, print_table
 from a40console.commands.toml_place import line_of
 from a40console.engines import command as launch
 from a40console.engines.capability import find_program
@@ -50,17 +51,24 @@ def list_profiles(invocation: Invocation, *, as_json: bool) -> None:
         failures = [{"file": str(file), "reason": why} for file, why in found.failures.items()]
         print_json({"profiles": summaries, "failures": failures})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for name in ("profile", "kind", "what it is", "runs here", "from"):
-        table.add_column(name, overflow="fold")
-    for entry in summaries:
-        ready = "yes" if entry.ready else "no"
-        cells = (entry.name, entry.kind, entry.title or entry.model, ready, entry.origin)
-        table.add_row(*map(printable, cells))
-    print_rich(invocation, table)
+    columns = (
+        Column("profile"),
+        Column("kind"),
+        Column("what it is", breaks=True),
+        Column("runs here"),
+        Column("from"),
+    )
+    rows = [
+        (
+            entry.name,
+            entry.kind,
+            entry.title or entry.model,
+            "yes" if entry.ready else "no",
+            entry.origin,
+        )
+        for entry in summaries
+    ]
+    print_table(invocation, columns, rows)
     for entry in summaries:
         if not entry.ready:
             click.echo(printable(f"{entry.name} does not run here: {entry.why_not}"))

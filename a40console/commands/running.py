@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import subprocess
 import sys
 import time
 
+from a40console import files
 from a40console.commands.output import note
 from a40console.engines.process import EngineProcess
 from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
@@ -196,24 +196,9 @@ def _environment(paths: Paths) -> dict[str, str]:
 
 def is_locked(paths: Paths) -> bool:
     """Whether a service holds the lock of this home, whether or not it answers."""
-    try:
-        fd = os.open(paths.service_lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
+    return files.is_locked(paths.service_lock)
 
 
 def lock_holder(paths: Paths) -> int | None:
     """The pid that the holder of the lock wrote into it; None where it is free or says nothing."""
-    if not is_locked(paths):
-        return None
-    try:
-        return int(paths.service_lock.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+    return files.lock_holder(paths.service_lock) or None

@@ -57,7 +57,10 @@ async def _ringing(
     as a line.
     """
     alarms = Alarms()
-    way = invocation.settings().console.alarms
+    settings = invocation.settings_to_show_with()
+    for problem in settings.problems:
+        note(f"Settings: {problem}")
+    way = settings.console.alarms
     async with aclosing(snapshots):
         async for snapshot in snapshots:
             if text := alarms.observe(snapshot):

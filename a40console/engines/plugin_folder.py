@@ -19,6 +19,9 @@ from a40console import __version__
 DISTRIBUTION = "a40console-vllm"
 PACKAGE = "a40console_vllm"
 PLUGIN_NAME = "a40console"
+PLUGIN_VERSIONS = ((0, 27), (0, 33))
+"""The releases of vLLM that our plugin was tested in, the first and the last."""
+
 TOKEN_FILE_VARIABLE = "A40CONSOLE_PLUGIN_TOKEN_FILE"  # noqa: S105 - the name of a variable
 LISTING_TIMEOUT_S = 30.0
 

@@ -21,7 +21,7 @@ from a40console.engines.model_sources import (
     WheelSource,
 )
 from a40console.errors import CheckFailedError, RefusedError
-from a40console.files import parse_json, write_private
+from a40console.files import is_locked, parse_json, write_private
 from a40console.model.file_name import name_fault
 from a40console.model.profile import ModelFile
 from a40console.model.wording import size
@@ -123,17 +123,7 @@ def partial_bytes(file: ModelFile, folder: Path) -> int:
 
 def is_fetching(file: ModelFile, folder: Path) -> bool:
     """Whether a process fetches the file now."""
-    try:
-        lock = os.open(_scratch(file, folder).with_suffix(".lock"), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
+    return is_locked(_scratch(file, folder).with_suffix(".lock"))
 
 
 def files_of(file: ModelFile, folder: Path) -> list[Path]:

@@ -192,7 +192,7 @@ COMMANDS: tuple[Command, ...] = (
         available="serving",
     ),
     Command(
-        id="limit.explain",
+        id="limit.why",
         title="Why slow",
         help="The evidence for the limit, and what was ruled out.",
         key="w",
@@ -214,7 +214,7 @@ COMMANDS: tuple[Command, ...] = (
         available="service",
     ),
     Command(
-        id="events.read",
+        id="digest.show",
         title="Since you looked",
         help="What happened since you last read the events.",
         key="u",

@@ -108,3 +108,8 @@ class EngineRow:
     finish_reason: str | None = None
     ended_at_s: float | None = None
     ended_at: str | None = None
+    queued_s: float | None = None
+    """Seconds from its arrival in the engine until that began it."""
+
+    prefill_s: float | None = None
+    """Seconds from there to its first token."""

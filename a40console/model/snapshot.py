@@ -13,6 +13,7 @@ from a40console.model.session import SessionPhase
 
 SCHEMA_VERSION = 1
 PROTOCOL_VERSION = 1
+NOT_TOLD = Missing("not told")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,14 @@ class RecentRequest:
     tokens_per_s: Figure
     ttft_s: Figure
     ended_at: str
+    client: Text = NOT_TOLD
+    model: Text = NOT_TOLD
+    queue_s: Figure = NOT_TOLD
+    """Seconds held at the gateway and queued in the engine."""
+
+    prefill_s: Figure = NOT_TOLD
+    decode_s: Figure = NOT_TOLD
+    """Seconds from the first token to the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

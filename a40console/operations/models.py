@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,9 @@ from a40console.model.profile import ModelFile, Profile
 from a40console.operations.running import living_runs
 from a40console.paths import Paths, make_private
 
+SHORT_HASH = 12
+"""Digits of a hash that tell one file from another of its name."""
+
 ModelKind = Literal["file", "snapshot", "local"]
 ModelState = Literal["verified", "here", "partial", "damaged", "missing"]
 
@@ -26,7 +30,7 @@ class StoredModel:
     """A model that profiles name, and what is on the disk of it."""
 
     name: str
-    """The file's name, the hub's repository, or a path."""
+    """The file's name, the hub's repository, or a path; more of it where two have the same."""
 
     kind: ModelKind
     profiles: tuple[str, ...]
@@ -41,6 +45,26 @@ class StoredModel:
 
     in_use_by: str | None
     """The profile of a running engine that uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one model from every other."""
+
+    kind: ModelKind
+    name: str
+    content: str
+    """The pinned hash, or the cache that the hub's files are kept in; empty for a place."""
+
+    origin: str = field(compare=False)
+    """Where it comes from, as a profile names it."""
+
+    def called(self, longer: int) -> str:
+        """Its name, longer where that does not tell it from another: 0 to 3."""
+        content = self.content or self.kind
+        if longer == 2 and self.kind == "file":
+            content = content[:SHORT_HASH]
+        return (self.name, self.origin, *[f"{self.origin} ({content})"] * 2)[longer]
 
 
 class ModelStore:
@@ -61,16 +85,29 @@ class ModelStore:
 
     def models(self, *, verify: bool = False) -> tuple[StoredModel, ...]:
         """Every model; `verify` hashes what was not hashed before."""
-        users: dict[str, list[Profile]] = {}
-        for _, profile in sorted(self._profiles.items()):
-            if profile.kind not in ("vllm", "llamacpp"):
-                continue  # a simulated engine has no model
-            users.setdefault(_model_name(profile), []).append(profile)
-        running = {_model_name(run.profile): run.profile.name for run in living_runs(self._paths)}
+        users = self._users()
+        names = _names(users)
+        runs = living_runs(self._paths)
+        running = {self._identity(run.profile): run.profile.name for run in runs}
         return tuple(
-            self._stored(name, profiles, running.get(name), verify=verify)
-            for name, profiles in sorted(users.items())
+            self._stored(names[identity], users[identity], running.get(identity), verify=verify)
+            for identity in sorted(users, key=lambda identity: names[identity])
         )
+
+    def _users(self) -> dict[Identity, list[Profile]]:
+        users: dict[Identity, list[Profile]] = {}
+        for _, profile in sorted(self._profiles.items()):
+            if profile.kind in ("vllm", "llamacpp"):  # a simulated engine has no model
+                users.setdefault(self._identity(profile), []).append(profile)
+        return users
+
+    def _identity(self, profile: Profile) -> Identity:
+        """What makes it the same model: its content and its place."""
+        kind, file = _kind(profile), profile.file
+        if file is not None:
+            return Identity(kind, Path(file.file).name, file.sha256, f"{file.repo}/{file.file}")
+        place = str(self._cache(profile)) if kind == "snapshot" else ""
+        return Identity(kind, profile.model, place, profile.model)
 
     def find(self, name: str) -> StoredModel:
         """The model of that name, or of the profile of that name.
@@ -78,14 +115,15 @@ class ModelStore:
         Raises:
             UsageError: If no profile names it.
         """
-        profile = self._profiles.get(name)
-        wanted = _model_name(profile) if profile else name
         models = self.models()
         for model in models:
-            if model.name == wanted:
+            if name in model.profiles or (model.name == name and name not in self._profiles):
                 return model
+        several = any(identity.name == name for identity in self._users())
         raise UsageError(
-            f"No profile uses a model {name!r}",
+            f"Several models are called {name!r}"
+            if several
+            else f"No profile uses a model {name!r}",
             remedy="There are: " + ", ".join(model.name for model in models),
         )
 
@@ -108,9 +146,9 @@ class ModelStore:
             await weights.ensure_file(profile.file, make_private(self._paths.models), progress)
         else:
             cache, environment = self._cache(profile), self._for(profile)
-            marks = snapshots.marks_file(make_private(self._paths.models), model.name, cache)
+            marks = snapshots.marks_file(make_private(self._paths.models), profile.model, cache)
             found = await snapshots.fetch_snapshot(
-                model.name, cache, environment, progress, marks=marks
+                profile.model, cache, environment, progress, marks=marks
             )
             # What was here before and never hashed is hashed now, which may take minutes.
             await asyncio.to_thread(_demand_right, model, found, marks)
@@ -162,17 +200,32 @@ class ModelStore:
             for path in self._files_of(model):
                 weights.remove(path, self._paths.models)
             return
-        cache = Path(model.path).parent
-        found = snapshots.read_snapshot(model.name, cache)
+        repository, cache = self._user(model).model, Path(model.path).parent
+        found = snapshots.read_snapshot(repository, cache)
         if found is not None:
-            marks = snapshots.marks_file(self._paths.models, model.name, cache)
+            marks = snapshots.marks_file(self._paths.models, repository, cache)
             snapshots.remove_snapshot(found, marks)
 
     def _files_of(self, model: StoredModel) -> list[Path]:
         file = self._user(model).file
         if file is None:
             return [Path(model.path)]
-        return weights.files_of(file, self._paths.models)
+        files = weights.files_of(file, self._paths.models)
+        if self._owner(file) is None:
+            return files
+        return [path for path in files if path.name.startswith(weights.SCRATCH)]
+
+    def _owner(self, file: ModelFile) -> Profile | None:
+        """Whose file lies in this one's place, where it is another of the same name."""
+        for owner, *_ in self._users().values():
+            other = owner.file
+            if other is None or other.sha256 == file.sha256 or not _same_name(other, file):
+                continue
+            with suppress(RefusedError):
+                place = weights.place(other, self._paths.models)
+                if weights.look(place, other, verify=False) == "verified":
+                    return owner
+        return None
 
     def _user(self, model: StoredModel) -> Profile:
         return self._profiles[model.profiles[0]]
@@ -191,9 +244,9 @@ class ModelStore:
         if kind == "file" and profiles[0].file is not None:
             state, detail, here, path = self._file(profiles[0].file, verify=verify)
         elif kind == "snapshot":
-            state, detail, here, path = self._snapshot(name, profiles[0], verify=verify)
+            state, detail, here, path = self._snapshot(profiles[0], verify=verify)
         else:
-            state, detail, here, path = _local(name)
+            state, detail, here, path = _local(profiles[0].model)
         file = profiles[0].file
         return StoredModel(
             name=name,
@@ -212,19 +265,18 @@ class ModelStore:
             target = weights.place(file, self._paths.models)
         except RefusedError as error:
             return "missing", error.evidence, 0, self._paths.models
-        here = weights.look(target, file, verify=verify)
+        owner = self._owner(file)
+        here = "missing" if owner else weights.look(target, file, verify=verify)
         if here == "missing":
             partial = weights.partial_bytes(file, self._paths.models)
             if partial:
                 return "partial", "a fetch did not end", partial, target
-            return "missing", "", 0, target
+            return "missing", f"in its place lies that of {owner.name}" if owner else "", 0, target
         detail = "not the pinned file" if here == "damaged" else ""
         return here, detail, _size(target), target
 
-    def _snapshot(
-        self, name: str, profile: Profile, *, verify: bool
-    ) -> tuple[ModelState, str, int, Path]:
-        cache = self._cache(profile)
+    def _snapshot(self, profile: Profile, *, verify: bool) -> tuple[ModelState, str, int, Path]:
+        name, cache = profile.model, self._cache(profile)
         path = snapshots.repository_folder(name, cache)
         found = snapshots.read_snapshot(name, cache)
         if found is None:
@@ -249,8 +301,17 @@ def _demand_right(model: StoredModel, found: snapshots.CachedRepository, marks: 
     )
 
 
-def _model_name(profile: Profile) -> str:
-    return Path(profile.file.file).name if profile.file else profile.model
+def _names(identities: Iterable[Identity]) -> dict[Identity, str]:
+    """What each is called: no more of its identity than tells it from the others."""
+    names = {identity: identity.name for identity in identities}
+    for longer in (1, 2, 3):
+        count = Counter(names.values())
+        names |= {one: one.called(longer) for one, name in names.items() if count[name] > 1}
+    return names
+
+
+def _same_name(one: ModelFile, other: ModelFile) -> bool:
+    return Path(one.file).name == Path(other.file).name
 
 
 def _kind(profile: Profile) -> ModelKind:

@@ -2,6 +2,8 @@
 
 import sys
 
-# httpx imports a command line of its own where it finds Rich: 3 MB and 30 ms in each process of
-# ours. None marks a module as not to be had, and httpx does without.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+# None marks a module as not to be had: the libraries that try them do without, and each process
+# of ours is spared what it never uses. httpx would import a command line of its own where it finds
+# Rich (3 MB, 30 ms), its transport another event loop (2 MB), and uvicorn what watches source code.
+for _spared in ("httpx._main", "trio", "watchfiles"):
+    sys.modules.setdefault(_spared, None)  # type: ignore[arg-type]

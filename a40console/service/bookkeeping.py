@@ -85,7 +85,7 @@ class Bookkeeper:
             busy=bool(number(point.running)) or works(snapshot.slots),
             simulated=snapshot.simulated,
         )
-        self._chronicle.add(point, reading)
+        self._chronicle.add(point, reading, view.latest_throughput if view else None)
         self._findings.observe(snapshot.findings, now_s)
 
     def _paid(self, status: EngineStatus) -> Decimal | None:

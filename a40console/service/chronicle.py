@@ -15,6 +15,7 @@ from typing import TypeVar
 from a40console.files import parse_json
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.control import History, HistoryPoint
+from a40console.model.snapshot import Throughput
 from a40console.operations.roles import Recorder
 from a40console.service.history import Question, Rings, answer
 from a40console.service.history_store import (
@@ -24,6 +25,7 @@ from a40console.service.history_store import (
     StoreError,
     StoreLostError,
 )
+from a40console.service.point_speeds import PointSpeeds
 from a40console.service.tally import KEPT_S, Counters, Reading, TallyBook
 
 FLUSH_PERIOD_S = 5.0
@@ -56,6 +58,7 @@ class Chronicle:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._rings = Rings(interval_s)
+        self._speeds = PointSpeeds()
         self._store = HistoryStore(file)
         self._record = recorder
         self._wall = wall
@@ -99,9 +102,16 @@ class Chronicle:
             log.warning("the history could not be written within %.0f s", CLOSE_TIMEOUT_S)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def add(self, point: HistoryPoint, reading: Reading) -> None:
-        """Take what one snapshot says."""
-        self._rings.add(point)
+    def add(self, point: HistoryPoint, reading: Reading, speeds: Throughput | None = None) -> None:
+        """Take what one snapshot says.
+
+        Args:
+            point: Its figures.
+            reading: What it adds to the sums.
+            speeds: The engine's since the snapshot before; None where none is read.
+        """
+        for settled in self._speeds.settle(point, speeds):
+            self._rings.add(settled)
         self.book.take(reading)
 
     async def history(self, question: Question) -> History:

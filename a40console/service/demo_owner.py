@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from a40console.engines.launching import KEEPER_SCRIPT, end_keeper
 from a40console.engines.tree import ProcessId, ProcFs
 from a40console.paths import DEMO_MARK
 
@@ -40,17 +41,41 @@ def owner(home: Path) -> ProcessId | None:
         return None
 
 
-async def end_with_owner(home: Path, stop: Callable[[], Awaitable[None]]) -> None:
+def goes_on(home: Path, whose: ProcessId) -> bool:
+    """Whether a demo's owner lives and its home is there."""
+    return (home / DEMO_MARK).exists() and ProcFs().is_alive(whose)
+
+
+def end_unrecorded(runs: Path) -> None:
+    """End engines whose records went with their folder: by their keepers, which name it.
+
+    Args:
+        runs: The folder of a demo's engine starts.
+    """
+    proc = ProcFs()
+    for pid, process in proc.read_table().items():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        names_runs = any(word.startswith(os.fsencode(runs) + b"/") for word in words)
+        if names_runs and os.fsencode(KEEPER_SCRIPT) in words:
+            end_keeper(process.id)
+
+
+async def end_with_owner(
+    home: Path, whose: ProcessId | None, stop: Callable[[], Awaitable[None]]
+) -> None:
     """Wait until the owner of a demo's home or that home is gone; then end everything of it.
 
     Args:
-        home: A home; one without an owner is left alone.
+        home: A home.
+        whose: Its owner, as it was known when the service began; None: it is no demo's.
         stop: Ends engine and service.
     """
-    whose = owner(home)
     if whose is None:
         return
-    while ProcFs().is_alive(whose) and (home / DEMO_MARK).exists():  # noqa: ASYNC110 - nobody tells us
+    while goes_on(home, whose):  # noqa: ASYNC110 - nobody tells us
         await asyncio.sleep(LOOK_EVERY_S)
     await asyncio.sleep(ENDING_TAKES_S)
     log.warning("the demo's console is gone: the demo ends")

@@ -23,6 +23,7 @@ from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
 from a40console.model.codec import encode
 from a40console.paths import Paths, make_private
+from a40console.service.demo_owner import owner
 from a40console.service.supervisor import ENDING, command_line
 
 BACKLOG = 512
@@ -64,8 +65,15 @@ def run(
     lock_fd = _lock(paths.service_lock)
     doors = Doors(_bind_control(paths.control_socket), _bind_gateway(settings), lock_fd)
     # The worker reads no settings itself: a file broken since must not keep it from coming back.
+    # Nor does it ask whose demo this is: the folder that says so may be gone by then.
     orders = json.dumps(
-        {"fds": doors.fds, "profile": profile, "engine": engine, "settings": encode(settings)}
+        {
+            "fds": doors.fds,
+            "profile": profile,
+            "engine": engine,
+            "settings": encode(settings),
+            "demo_owner": encode(owner(paths.home)),
+        }
     )
     _become_supervisor(orders, doors, paths.service_log)
 

@@ -1,15 +1,14 @@
 """What stays of the service's parent: a few megabytes that restart the worker.
 
 Run as `python -m a40console.service.supervisor ORDERS LOG` by the parent, in its place and with
-its sockets and its lock. It imports next to nothing, not even `logging`: it is there as long as
-the service is.
+its sockets and its lock. It imports next to nothing, not even `subprocess`: it is there as long
+as the service is.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -27,12 +26,59 @@ ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
 """Signals that stop the service; the parent holds them back until they are handled here."""
 
 
+class Process:
+    """A child of ours, as `subprocess.Popen` has it: that module alone would take a megabyte."""
+
+    def __init__(self, words: list[str]) -> None:
+        # In a session of its own: kernels that share the CPU out by session (autogroup) starve a
+        # worker for seconds that shares one with busy clients, beside an engine with its own.
+        self._pid = os.posix_spawn(
+            words[0],
+            words,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+            setsid=True,
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores them
+        )
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the number of a signal that ended it; None while it runs.
+
+        It is left to `wait` to take note of the end: a signal's handler may ask in its midst.
+        """
+        if self._code is not None:
+            return self._code
+        try:
+            ended = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return STOPPED  # it was waited for an instant ago
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        if self._code is None:
+            _, status = os.waitpid(self._pid, 0)
+            self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        os.kill(self._pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        os.kill(self._pid, signal.SIGKILL)
+
+
 class Supervisor:
     """Keeps one worker running until it ends by its own will or we are told to stop."""
 
     def __init__(
         self,
-        spawn: Callable[[bool], subprocess.Popen[bytes]],
+        spawn: Callable[[bool], Process],
         note: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
         kill_after_s: float = KILL_AFTER_S,
@@ -41,7 +87,7 @@ class Supervisor:
         self._note = note
         self._clock = clock
         self._kill_after_s = kill_after_s
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._worker: Process | None = None
         self._stopping = False
 
     def run(self) -> int:
@@ -74,7 +120,7 @@ class Supervisor:
         if self._worker is not None and self._worker.poll() is None and not again:
             self._end_worker(self._worker)
 
-    def _end_worker(self, worker: subprocess.Popen[bytes]) -> None:
+    def _end_worker(self, worker: Process) -> None:
         worker.terminate()
         signal.setitimer(signal.ITIMER_REAL, self._kill_after_s)
 
@@ -93,15 +139,10 @@ def command_line(module: str, *arguments: str) -> list[str]:
 
 def main(orders: str, log_file: str) -> int:
     """Supervise the worker that these orders are for; the exit code."""
-    fds: list[int] = json.loads(orders)["fds"]
 
-    def spawn(first: bool) -> subprocess.Popen[bytes]:
-        words = command_line("worker", orders, *([] if first else ["--again"]))
-        # In a session of its own: kernels that share the CPU out by session (autogroup) starve a
-        # worker for seconds that shares one with busy clients, beside an engine with its own.
-        return subprocess.Popen(
-            words, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+    def spawn(first: bool) -> Process:
+        # The sockets and the lock are inherited: the parent has marked them so.
+        return Process(command_line("worker", orders, *([] if first else ["--again"])))
 
     def note(text: str) -> None:
         # Opened each time: the worker rotates the file. A full disk costs the line, not us.

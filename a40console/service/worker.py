@@ -24,11 +24,14 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a40console.config import Settings
+from a40console.engines.tree import ProcessId
 from a40console.gateway.heads import LimitedHeads
 from a40console.log import log_to_file
 from a40console.model.codec import decode
 from a40console.paths import locate
+from a40console.service import plain_http  # noqa: F401  # before what imports aiohttp
 from a40console.service.daemon import Daemon
+from a40console.service.demo_owner import end_unrecorded, goes_on
 
 DATE_PERIOD_S = 1.0
 
@@ -44,6 +47,9 @@ class Orders:
     profile: str | None
     engine: bool
     settings: Settings
+    demo_owner: ProcessId | None
+    """Whose demo this is; None where it is none."""
+
     again: bool
     """Whether a worker before us ended by itself."""
 
@@ -82,7 +88,17 @@ def main(arguments: list[str]) -> int:
     paths = locate()
     log_to_file(paths.service_log)
     orders = _read_orders(arguments)
-    daemon = Daemon(paths, orders.settings, gateway_socket=orders.gateway, again=orders.again)
+    whose = orders.demo_owner
+    if orders.again and whose is not None and not goes_on(paths.home, whose):
+        end_unrecorded(paths.engine_runs)
+        return 0
+    daemon = Daemon(
+        paths,
+        orders.settings,
+        gateway_socket=orders.gateway,
+        demo_owner=whose,
+        again=orders.again,
+    )
     # What is here now stays. Counted among what must be looked through, it would put off every full
     # collection until megabytes of garbage have gathered.
     gc.collect()
@@ -94,6 +110,7 @@ def main(arguments: list[str]) -> int:
 def _read_orders(arguments: list[str]) -> Orders:
     data = json.loads(arguments[0])
     control_fd, gateway_fd, lock_fd = data["fds"]
+    owner = data.get("demo_owner")  # a parent from before an upgrade does not tell
     os.set_inheritable(lock_fd, False)  # engines must not hold the lock after us
     return Orders(
         control=socket.socket(fileno=control_fd),
@@ -101,6 +118,7 @@ def _read_orders(arguments: list[str]) -> Orders:
         profile=data["profile"],
         engine=data["engine"],
         settings=decode(Settings, data["settings"]),
+        demo_owner=None if owner is None else decode(ProcessId, owner),
         again="--again" in arguments,
     )
 

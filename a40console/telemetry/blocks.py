@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import floor
+from dataclasses import dataclass, replace
+from math import floor, inf
 
 from a40console.model.figures import Estimated, Figure, Missing, combine, number, ratio
 from a40console.model.snapshot import KvCache, PrefixCache, Requests, Throughput
@@ -77,15 +77,32 @@ class Source:
 
 def throughput(source: Source) -> Throughput:
     """The engine's speed over the last 5 s, from its counters."""
-    passes = decode_passes_per_s(source)
+    shown = _throughput(source, RATE_WINDOW_S)
+    return replace(shown, window_s=source.window_s(RATE_WINDOW_S))
+
+
+def latest_throughput(source: Source, since_s: float | None) -> Throughput:
+    """The engine's speed since an instant alone; its window is 0 where nothing was read since.
+
+    Args:
+        source: Whose counters are read.
+        since_s: Monotonic time of a reading; None: since the first that is kept.
+    """
+    latest_s = 0.0 if source.latest is None else source.latest.at_s
+    window_s = inf if since_s is None else max(0.0, latest_s - since_s)
+    return _throughput(source, window_s)
+
+
+def _throughput(source: Source, window_s: float) -> Throughput:
+    passes = decode_passes_per_s(source, window_s)
     return Throughput(
-        window_s=source.window_s(RATE_WINDOW_S),
+        window_s=source.ring.covered_s(window_s),
         source=source.name,
         age_s=source.age_s,
-        generation_tokens_per_s=source.rate("generated_tokens"),
-        prefill_tokens_per_s=source.rate("computed_prompt_tokens"),
+        generation_tokens_per_s=source.rate("generated_tokens", window_s),
+        prefill_tokens_per_s=source.rate("computed_prompt_tokens", window_s),
         passes_per_s=passes,
-        sequences_per_pass=_sequences_per_pass(source, passes),
+        sequences_per_pass=_sequences_per_pass(source, passes, window_s),
     )
 
 
@@ -112,11 +129,11 @@ def decode_passes_per_s(source: Source, window_s: float = RATE_WINDOW_S) -> Figu
     return combine(lambda rate: rate if rate > 0 else None, passes, reason="no pass in the window")
 
 
-def _sequences_per_pass(source: Source, passes: Figure) -> Figure:
+def _sequences_per_pass(source: Source, passes: Figure, window_s: float) -> Figure:
     """Sequences that a pass decodes for: inter-token samples a pass, or counted passes by row."""
-    samples = source.rate("pass_samples")
+    samples = source.rate("pass_samples", window_s)
     if number(samples) is None:
-        samples = source.rate("sequence_passes")
+        samples = source.rate("sequence_passes", window_s)
     return ratio(samples, passes)
 
 

@@ -88,6 +88,9 @@ class Feed:
         self.ended: deque[EngineRow] = deque(maxlen=_KEPT_ENDED)
         self.timeline = Timeline()
         self.restarted_at_s: float | None = None
+        self.shown_s: float | None = None
+        """When the counters were read that the last view showed."""
+
         self.on_restart: Callable[[], None] = lambda: None
 
     @property
@@ -136,6 +139,11 @@ class Feed:
         """Let go of what was read, as the engine is followed no more: a feed refers to itself."""
         self.ended.clear()
         self.timeline.clear()
+
+    def showed(self, latest: EngineReading | None) -> None:
+        """A view has shown these counters; those of another source may be a little older."""
+        if latest is not None:
+            self.shown_s = max(latest.at_s, self.shown_s or latest.at_s)
 
     def follow(self, reading: EngineReading) -> None:
         """Put a reading's rows on the timeline."""

@@ -102,7 +102,7 @@ class EngineSampler:
         self._first_tokens.observe((*finished, *live))
         evidence = self._feed.evidence(now_s)
         joined = self._joiner.join(evidence, live, finished, now_s=now_s)
-        return build_view(
+        view = build_view(
             evidence=evidence,
             joined=joined,
             identity=self._identity,
@@ -111,6 +111,8 @@ class EngineSampler:
             kind=self._kind,
             now_s=now_s,
         )
+        self._feed.showed(evidence.counters.latest)
+        return view
 
     def _make_feed(self, kind: EngineKind) -> VllmFeed | LlamaFeed:
         feed: VllmFeed | LlamaFeed

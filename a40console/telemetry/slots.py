@@ -10,6 +10,7 @@ from a40console.model.figures import Estimated, Figure, Missing, Text, combine, 
 from a40console.model.request import EngineRow, GatewayRow, Method, Phase
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.telemetry.matching import Pair, our_id
+from a40console.telemetry.request_phases import decode_s, prefill_s, queue_s
 from a40console.telemetry.timeline import Share
 
 RECENT_REQUESTS = 20
@@ -373,6 +374,11 @@ def _recent(engine: EngineRow | None, gateway: GatewayRow | None) -> RecentReque
         tokens_per_s=_finished_speed(tokens or 0, pair),
         ttft_s=_ttft(pair),
         ended_at=ended_at or "",
+        client=_text(pair, "client", "the client does not name itself"),
+        model=_text(pair, "model", "the request names no model"),
+        queue_s=queue_s(pair),
+        prefill_s=prefill_s(pair),
+        decode_s=decode_s(pair),
     )
 
 

@@ -34,6 +34,9 @@ class EngineView:
     slots: tuple[Slot, ...] | Missing
     recent: tuple[RecentRequest, ...]
     throughput: Throughput
+    latest_throughput: Throughput
+    """The same since the reading that the view before this one showed; window 0: none since."""
+
     requests: Requests
 
     latency: Latency

@@ -171,6 +171,7 @@ def _row(row: dict[str, Any], clocks: _Clocks) -> EngineRow:
         first_token_at_s=first_s,
         last_token_at_s=clocks.monotonic_s(row.get("last_token_unix_s")),
         queued_s=row.get("queued_s"),
+        prefill_s=row.get("prefill_s"),
     )
 
 

@@ -142,7 +142,7 @@ async def _environment(app: ConsoleApp, command: Command) -> None:
     dialogs.show_environment(app, command, await client.environment())
 
 
-async def _events(app: ConsoleApp, command: Command) -> None:
+async def _digest(app: ConsoleApp, command: Command) -> None:
     read_to = app.absence.read_to
     if read_to is None or not app.reading.unread:
         app.say(command.title, f"Nothing new since {_last_read(app)}.")
@@ -161,7 +161,7 @@ def _last_read(app: ConsoleApp) -> str:
     return when_s(since_s if since_s > 0 else now_s + since_s, day_of(iso_utc(now_s)))
 
 
-async def _explain(app: ConsoleApp, command: Command) -> None:
+async def _why(app: ConsoleApp, command: Command) -> None:
     from a40console.tui.screens.explain import toggle
 
     toggle(app)
@@ -186,8 +186,8 @@ HANDLERS: dict[str, Handler] = {
     "request.test": _test_request,
     "client.env": _environment,
     "doctor.run": _doctor,
-    "events.read": _events,
-    "limit.explain": _explain,
+    "digest.show": _digest,
+    "limit.why": _why,
     "help.show": _help,
     "console.quit": _leave,
 }

@@ -145,7 +145,7 @@ class ConsoleApp(TerminalApp):
         self.asking = False
         """Whether a command has yet to ask the operator what it must."""
 
-        self._complaints = [*self.theme_problems, *self.keys.problems]
+        self._complaints = [*settings.problems, *self.theme_problems, *self.keys.problems]
 
     @property
     def reading(self) -> Reading:

@@ -42,7 +42,7 @@ def why_not(command: Command, reading: Reading) -> str | None:
     if reading.link.state != "live":
         return _no_service(reading.link)
     snapshot = reading.snapshot
-    acts = not command.local and command.id not in {"client.env", "events.read"}
+    acts = not command.local and command.id not in {"client.env", "digest.show"}
     if acts and snapshot.service.read_only and snapshot.engine.kind == "foreign":
         return "this console only watches an engine that is not its own"
     return _engine_reason(command, snapshot)

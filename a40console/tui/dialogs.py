@@ -92,6 +92,8 @@ def consequence(argument: str, value: str) -> str:
     words = in_words(argument, value)
     if argument == "engine":
         return f"{words.capitalize()}."
+    if argument == "mode":
+        return f"Speculation is turned {words}."
     return f"{argument.capitalize()}: {words}"
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SIZES = ((80, 24), (120, 40), (200, 50))
 """Columns and rows."""
 
-EXTRA = ("limit.explain", "help.show")
+EXTRA = ("limit.why", "help.show")
 """What is looked at often and is no view of its own."""
 
 SETTLE_S = 0.05
@@ -112,7 +112,7 @@ def _verb(command: Command) -> str:
 
 
 def _name(command: Command) -> str:
-    names = {"limit.explain": "why-slow", "help.show": "help"}
+    names = {"limit.why": "why-slow", "help.show": "help"}
     return names.get(command.id) or _verb(command)
 
 

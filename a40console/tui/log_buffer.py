@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from a40console.model.engine_log import LogMeaning
 from a40console.model.log_line import Level, LogLine
+from a40console.tui.pattern import Allowance, Pattern, PatternError, SlowPatternError
 
 MAX_LINES = 10_000
 MAX_CHARS = 4_000_000
@@ -15,6 +16,9 @@ MAX_CHARS = 4_000_000
 
 MOST_BLOCK_LINES = 400
 """A traceback is read back no further."""
+
+ALLOWANCE = Allowance(line_s=0.1, burst_s=1.0, share=0.2)
+"""What a filter may cost: keys wait while it is matched."""
 
 OWN = "── "
 """How a line of our own begins, such as a rotation of the file."""
@@ -33,6 +37,7 @@ class LogBuffer:
         self._minimum = Level.DEBUG
         self._filter = ""
         self._holds: Callable[[str], bool] = _everything
+        self._too_slow = ""
         self.widest = 0
         """Characters of the longest line that was taken in."""
 
@@ -81,7 +86,7 @@ class LogBuffer:
     def take(self, lines: Iterable[LogLine]) -> int:
         """Append lines; answers how many that were shown had to go."""
         for line in lines:
-            if self._shown is not None and self._passes(line):
+            if self._shown is not None and self._passes_in_time(line):
                 self._shown.append(self.end)
             self._lines.append(line)
             self._chars += len(line.text)
@@ -101,14 +106,22 @@ class LogBuffer:
             self._shown.clear()
 
     def narrow(self, minimum: Level, needle: str) -> None:
-        """Show only lines of a level or above that hold a text, or match it as `/pattern/`."""
-        self._minimum, self._filter = minimum, needle
-        self._holds = _test(needle)
-        if minimum is Level.DEBUG and not needle:
-            self._shown = None
-            return
-        numbered = enumerate(self._lines, self._first)
-        self._shown = [number for number, line in numbered if self._passes(line)]
+        """Show only lines of a level or above that hold a text, or match it as `/pattern/`.
+
+        A pattern that costs too much, now or at a later line, is dropped.
+        """
+        if needle != self._filter:
+            self._filter, self._holds = needle, _test(needle)
+        self._minimum = minimum
+        try:
+            self._show_passing()
+        except SlowPatternError as error:
+            self._drop_filter(str(error))
+
+    def dropped_filter(self) -> str:
+        """A filter that was dropped since this was asked last, and what it cost; else empty."""
+        dropped, self._too_slow = self._too_slow, ""
+        return dropped
 
     def number_at(self, row: int) -> int:
         """The number of the line in a row of those that are shown."""
@@ -183,6 +196,27 @@ class LogBuffer:
     def _last_head(self) -> int:
         return self.head_of(self.end - 1) if self._lines else self.end
 
+    def _show_passing(self) -> None:
+        if self._minimum is Level.DEBUG and not self._filter:
+            self._shown = None
+            return
+        numbered = enumerate(self._lines, self._first)
+        self._shown = [number for number, line in numbered if self._passes(line)]
+
+    def _drop_filter(self, why: str) -> None:
+        """Go on without the filter: every line of the level is shown."""
+        self._too_slow = f"{self._filter} {why}"
+        self._filter, self._holds = "", _everything
+        self._show_passing()
+
+    def _passes_in_time(self, line: LogLine) -> bool:
+        """Whether a line is to be numbered among those that are shown; drops a slow filter."""
+        try:
+            return self._passes(line)
+        except SlowPatternError as error:
+            self._drop_filter(str(error))
+        return self._shown is not None and self._passes(line)
+
     def _passes(self, line: LogLine) -> bool:
         return line.level >= self._minimum and (self._holds(line.text) or is_own(line))
 
@@ -223,11 +257,7 @@ def _test(needle: str) -> Callable[[str], bool]:
     if not needle:
         return _everything
     if len(needle) > 2 and needle[0] == needle[-1] == "/":
-        try:
-            pattern = re.compile(needle[1:-1], re.IGNORECASE)
-        except re.error:
-            pass
-        else:
-            return lambda text: pattern.search(text) is not None
+        with suppress(PatternError):
+            return Pattern(needle[1:-1], ALLOWANCE).matches
     wanted = needle.casefold()
     return lambda text: wanted in text.casefold()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 
 BARS = "▁▂▃▄▅▆▇█"
 ROW_BARS = "▁▂▃▄▅▆▇"
@@ -12,31 +11,6 @@ ROW_BARS = "▁▂▃▄▅▆▇"
 
 _FLAT = 0.001
 """Below this all is as good as nothing, and the scale is that of an empty chart."""
-
-
-def buckets(
-    points: Iterable[tuple[float, float | None]],
-    *,
-    now_s: float,
-    span_s: float,
-    number: int,
-    of: Callable[[Sequence[float]], float] = fmean,
-) -> list[float | None]:
-    """The mean of timed values in each of `number` equal spans that end now, None without values.
-
-    The spans lie on a fixed grid of time, so a value keeps its place until the grid moves on.
-    `of` takes the place of the mean: the largest, for what comes in bursts.
-    """
-    if number < 1:
-        return []
-    width_s = span_s / number
-    first = math.floor(now_s / width_s) - number + 1
-    held: list[list[float]] = [[] for _ in range(number)]
-    for at_s, value in points:
-        index = math.floor(at_s / width_s) - first
-        if value is not None and 0 <= index < number:
-            held[index].append(value)
-    return [of(values) if values else None for values in held]
 
 
 def spark(values: Sequence[float | None], top: float | None = None, *, bars: str = BARS) -> str:

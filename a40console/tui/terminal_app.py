@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.console import COLOR_SYSTEMS
+from rich.console import COLOR_SYSTEMS, RenderableType
 from textual import on
 from textual._styles_cache import StylesCache
 from textual.app import App
@@ -16,6 +16,7 @@ from textual.await_complete import AwaitComplete
 from textual.driver import Driver
 from textual.events import Resize
 from textual.filter import ANSIToTruecolor, LineFilter, Monochrome, NoColor
+from textual.screen import Screen
 
 from a40console.model.snapshot import Snapshot
 from a40console.tui import choices, clipboard, theming
@@ -23,6 +24,7 @@ from a40console.tui.abilities import Abilities
 from a40console.tui.alarms import Alarms, sequence
 from a40console.tui.filters import line_filters
 from a40console.tui.pace import Pace
+from a40console.tui.repaint import cells_only
 from a40console.tui.screens.small import TooSmallScreen, too_small
 from a40console.tui.screens.themes import ThemeDialog
 from a40console.tui.terminal import (
@@ -158,6 +160,10 @@ class TerminalApp(App[None]):
             slow = f"Drawing every {every_s} s: the link is slow. Keys are answered as before."
             toast(self, "Link", slow if self._told_slow else "It keeps up again.", "information")
         return True
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Draw what changed, cell by cell."""
+        super()._display(screen, cells_only(renderable))
 
     def post_display_hook(self) -> None:
         """After a frame of figures: have the terminal say when it has taken it in."""

@@ -1,10 +1,12 @@
-"""The time axis under the charts: round clock times at their places. Pure."""
+"""The time axis of every chart: its rule, and round clock times at their places. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from a40console.tui.ink import Role
 
 _STEPS_S = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
 _DAY_S = 86_400
@@ -42,6 +44,25 @@ def ticks(since_s: float, end_s: float, cells: int) -> list[Tick]:
 def cell_of(at_s: float, since_s: float, end_s: float, cells: int) -> int:
     """The cell in which an instant lies."""
     return max(0, min(cells - 1, int((at_s - since_s) / (end_s - since_s) * cells)))
+
+
+def ruled(marks: Sequence[Tick], cells: int, *, labelled: bool = False) -> list[tuple[str, Role]]:
+    """The axis by cell: a rule, and a tick at each clock time.
+
+    Args:
+        marks: The clock times.
+        cells: Its length.
+        labelled: Whether a label stands behind its tick, where the axis goes on behind it.
+    """
+    drawn: list[tuple[str, Role]] = [("─", Role.RULE)] * cells
+    for mark in marks:
+        behind = mark.cell + 1 + len(mark.label)
+        if labelled and behind >= cells:
+            continue
+        drawn[mark.cell] = ("┴", Role.RULE)
+        if labelled:
+            drawn[mark.cell + 1 : behind] = [(letter, Role.MUTED) for letter in mark.label]
+    return drawn
 
 
 def labels(marks: Sequence[Tick], cells: int) -> str:

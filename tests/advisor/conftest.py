@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +30,9 @@ from a40console.model.snapshot import (
     Throughput,
     UsdPerMillion,
 )
+from tests.advisor.scenes import MakeSlot, Scene
 
 NOT_HERE = Missing("not part of this test")
-
-Scene = Callable[..., Snapshot]
-MakeSlot = Callable[..., Slot]
 
 
 def _slot(phase: Phase = "decode", **figures: Any) -> Slot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from a40console.advisor.findings import findings
 from a40console.advisor.limit import explain
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.snapshot import Snapshot
+from tests.advisor.scenes import Scene
 from tests.advisor.test_situations import FILES, load, merged, snapshot_of
 
-Scene = Callable[..., Snapshot]
 Place = tuple[str | int, ...]
 
 

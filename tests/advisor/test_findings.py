@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from a40console.advisor import advice
-from a40console.advisor.advice import FindingClock, advise
-from a40console.advisor.evidence import (
-    Evidence,
-    LoggedSpeed,
-    Shift,
-    StalledStart,
-    Stalls,
-    Survivor,
-    Trends,
-)
-from a40console.advisor.findings import CODES, findings
-from a40console.advisor.hang import is_hung
+from a40console.advisor.evidence import Evidence, LoggedSpeed, Shift, Stalls, Survivor, Trends
 from a40console.advisor.machine_findings import GPU_SOURCE
-from a40console.model.command import BY_ID
-from a40console.model.engine import EngineEnd, EngineState
-from a40console.model.event import Finding
+from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Difference, Slot, Snapshot, SourceStatus
+from a40console.model.snapshot import BusiestThread, Difference, SourceStatus
 from a40console.telemetry.gpu_figures import THROTTLE_REASONS
 from a40console.telemetry.nvml import GpuSampler
+from tests.advisor.scenes import END, GONE, HUNG, Scene, codes, only
 
-Scene = Callable[..., Snapshot]
-MakeSlot = Callable[..., Slot]
-
-HUNG = Evidence(generation_flat_s=45.0, steps_flat_s=45.0, health_status=200)
 LEFT = (Survivor(901, "VLLM::EngineCore"), Survivor(902, "VLLM::Worker"))
-GONE = Missing("not known in this test")
-
-
-def codes(snapshot: Snapshot, extra: Evidence) -> list[str]:
-    return [finding.code for finding in findings(snapshot, extra)]
-
-
-def only(snapshot: Snapshot, extra: Evidence) -> Finding:
-    [finding] = findings(snapshot, extra)
-    assert finding.evidence
-    assert finding.remedy
-    assert finding.command is None or finding.command in BY_ID
-    return finding
 
 
 def test_a_healthy_engine_has_none(scene: Scene) -> None:
@@ -84,99 +48,6 @@ def test_unkillable_processes_need_the_pod_restarted(scene: Scene) -> None:
     assert found.code == "unkillable"
     assert "Restart the pod" in found.remedy
     assert found.command is None
-
-
-def test_a_hang_is_named_though_health_says_200(scene: Scene) -> None:
-    snapshot = scene(requests={"running": 2, "waiting": 3}, gpu={"utilization_ratio": 0.0})
-    found = only(snapshot, HUNG)
-    assert found.code == "engine-hung"
-    assert found.title == "The engine hangs: no token for 45 s"
-    assert found.evidence == (
-        "no token for 45 s · no step for 45 s · 2 running · 3 waiting"
-        " · /health says 200 · GPU 0 at 0 %"
-    )
-    assert found.command == "engine.restart"
-
-
-def test_both_signals_are_shown_when_health_agrees_later(scene: Scene) -> None:
-    found = only(scene(), replace(HUNG, health_status=503))
-    assert "no token for 45 s" in found.evidence
-    assert "/health says 503" in found.evidence
-    unanswered = only(scene(), replace(HUNG, health_status=Missing("timed out")))
-    assert "/health is not known: timed out" in unanswered.evidence
-
-
-def test_an_unhealthy_engine_is_found_while_idle(scene: Scene) -> None:
-    snapshot = scene(requests={"running": 0}, slots=())
-    found = only(snapshot, Evidence(health_status=503))
-    assert found.code == "engine-hung"
-    assert found.title == "The engine says that it is not healthy"
-    loading = scene(engine={"state": EngineState.STARTING})
-    assert codes(loading, Evidence(health_status=503)) == [], "a loading engine answers 503 too"
-
-
-@pytest.mark.parametrize(
-    ("blocks", "extra"),
-    [
-        ({"requests": {"running": 0}}, HUNG),
-        ({"requests": {"running": GONE, "waiting": GONE}}, HUNG),
-        ({"requests": {"age_s": 90.0}}, HUNG),
-        ({"engine": {"paused": True}}, HUNG),
-        ({"engine": {"state": EngineState.ASLEEP}}, HUNG),
-        ({}, replace(HUNG, generation_flat_s=5.0)),
-        ({}, replace(HUNG, steps_flat_s=1.0)),
-        ({}, replace(HUNG, generation_flat_s=GONE)),
-    ],
-)
-def test_a_standstill_that_is_explained_is_no_hang(
-    scene: Scene, blocks: dict[str, object], extra: Evidence
-) -> None:
-    assert codes(scene(**blocks), extra) == []
-
-
-def test_a_prefill_that_nothing_counts_is_given_more_time(
-    scene: Scene, make_slot: MakeSlot
-) -> None:
-    snapshot = scene(slots=(make_slot("prefill"),))
-    quiet = replace(HUNG, steps_flat_s=GONE)
-    assert codes(snapshot, quiet) == []
-    assert codes(snapshot, replace(quiet, generation_flat_s=301.0)) == ["engine-hung"]
-    assert codes(scene(), quiet) == ["engine-hung"]
-
-
-def test_the_state_hung_holds_while_the_signals_do(scene: Scene) -> None:
-    hung = scene(engine={"state": EngineState.HUNG})
-    assert is_hung(hung.engine, hung.requests, hung.slots, HUNG)
-    assert codes(hung, HUNG) == ["engine-hung"]
-    moving = replace(HUNG, generation_flat_s=0.0)
-    assert not is_hung(hung.engine, hung.requests, hung.slots, moving)
-
-
-STUCK = StalledStart(
-    for_s=130.0,
-    cause="the engine core does not answer",
-    evidence="Waiting for 1 core engine proc(s) to start",
-    remedy="Restart it.",
-)
-
-
-def test_a_start_without_progress_says_what_came_last(scene: Scene) -> None:
-    snapshot = scene(engine={"state": EngineState.STARTING, "phase": "load"})
-    found = only(snapshot, Evidence(stall=STUCK))
-    assert found.code == "start-stalled"
-    assert found.title == "The start is stuck for 2 m 10 s: the engine core does not answer"
-    assert found.evidence == "phase load · last: Waiting for 1 core engine proc(s) to start"
-    assert found.remedy == "Restart it.", "the verdict of whoever reads the log, and no other"
-    assert codes(snapshot, Evidence()) == []
-    assert codes(scene(), Evidence(stall=STUCK)) == []
-
-
-END = EngineEnd(
-    code=Missing("a signal ended it"),
-    signal="SIGKILL",
-    cause="the kernel killed it for want of memory",
-    at="2026-11-29T14:07:30.000Z",
-)
 
 
 def test_a_failed_engine_has_its_own_finding_with_its_own_remedy(scene: Scene) -> None:
@@ -299,112 +170,6 @@ def test_the_worst_comes_first(scene: Scene) -> None:
     assert codes(snapshot, extra) == ["engine-hung", "kv-full", "counters-reset"]
 
 
-class Watch:
-    """One clock that looks at scenes at given times."""
-
-    def __init__(self, scene: Scene, **clock: float) -> None:
-        self._scene = scene
-        self._clock = FindingClock(**clock)
-
-    def at(self, second: float, **blocks: object) -> list[Finding]:
-        snapshot = replace(self._scene(**blocks), at=f"t{second:g}", monotonic_s=second)
-        return list(advise(snapshot, Evidence(), self._clock)[1])
-
-
-FULL = {"held_ratio": 0.99}
-BROKEN = (SourceStatus(name="vllm.metrics", state="failed", age_s=40.0, reason="HTTP 500"),)
-
-
-def test_a_finding_keeps_the_time_it_began(scene: Scene) -> None:
-    watch = Watch(scene, forget_after_s=30.0)
-    failed = {"state": EngineState.FAILED, "exit": END}
-
-    def since(second: float, **blocks: object) -> list[str]:
-        return [finding.since for finding in watch.at(second, **blocks)]
-
-    assert since(100, engine=failed, gpus=()) == ["t100"], "a state is told at once"
-    assert since(101, engine=failed, gpus=()) == ["t100"]
-    assert since(102) == [], "and gone at once"
-    assert since(110, engine=failed, gpus=()) == ["t100"], "it only flickered"
-    assert since(139) == []
-    assert since(141, engine=failed, gpus=()) == ["t141"], "this is another one"
-
-
-def test_a_source_that_fails_for_a_second_or_two_is_no_finding(scene: Scene) -> None:
-    watch = Watch(scene)
-    for second in range(100, 160):
-        blocks = {"sources": BROKEN} if second % 10 < 3 else {}
-        assert watch.at(second, **blocks) == []
-    told = [bool(watch.at(second, sources=BROKEN)) for second in range(200, 205)]
-    assert told == [False, False, False, True, True]
-
-
-def test_a_level_is_told_when_it_holds_and_stays_for_a_while(scene: Scene) -> None:
-    watch = Watch(scene)
-    assert watch.at(100, kv_cache=FULL) == []
-    assert watch.at(102, kv_cache=FULL) == []
-    [found] = watch.at(103, kv_cache=FULL)
-    assert (found.code, found.since) == ("kv-full", "t100")
-    assert found.evidence.startswith("99 % held")
-    [kept] = watch.at(107)
-    assert kept.evidence.endswith("last seen 4 s ago"), "it does not flap"
-    [back] = watch.at(108, kv_cache=FULL)
-    assert "last seen" not in back.evidence
-    assert watch.at(119) == []
-    assert watch.at(120, kv_cache=FULL) == [], "and must hold again"
-
-
-def test_single_seconds_of_a_level_are_never_told(scene: Scene) -> None:
-    watch = Watch(scene)
-    for second in range(100, 160):
-        blocks = {"kv_cache": FULL} if second % 5 == 0 else {}
-        assert watch.at(second, **blocks) == []
-
-
-def test_a_level_of_an_engine_that_ended_does_not_stay(scene: Scene) -> None:
-    watch = Watch(scene)
-    for second in range(100, 105):
-        shown = watch.at(second, kv_cache=FULL)
-    assert [finding.code for finding in shown] == ["kv-full"]
-    assert watch.at(105, engine={"state": EngineState.STOPPED}) == []
-
-
-@given(pattern=st.lists(st.booleans(), min_size=1, max_size=60))
-def test_a_level_never_changes_twice_within_its_delays(scene: Scene, pattern: list[bool]) -> None:
-    watch = Watch(scene)
-    told = [
-        bool(watch.at(100 + second, kv_cache=FULL if full else {"held_ratio": 0.1}))
-        for second, full in enumerate(pattern)
-    ]
-    edges = [i for i in range(1, len(told)) if told[i] is not told[i - 1]]
-    for first, second in pairwise(edges):
-        assert second - first >= 3
-
-
-def test_advice_without_memory_dates_findings_now(scene: Scene) -> None:
-    limit, [finding] = advise(scene(kv_cache={"held_ratio": 0.99}), Evidence())
-    assert finding.since == "2026-11-29T14:07:31.120Z"
-    assert limit.cause == "unknown"
-
-
-def test_an_engine_that_answers_nothing_hangs_though_its_counters_cannot_tell(
-    scene: Scene,
-) -> None:
-    def silent(age_s: float) -> Snapshot:
-        own = [
-            SourceStatus(name=name, state="failed", age_s=age_s, reason="timed out")
-            for name in ("llamacpp.metrics", "llamacpp.slots")
-        ]
-        host = SourceStatus(name="host", state="ok", age_s=0.1, reason=None)
-        return replace(scene(), sources=(*own, host))
-
-    quiet = Evidence(generation_flat_s=Missing("not read"), health_status=Missing("timed out"))
-    found = [f for f in findings(silent(41.0), quiet) if f.code == "engine-hung"]
-    assert len(found) == 1
-    assert "no answer for 41 s" in found[0].title
-    assert "engine-hung" not in codes(silent(12.0), quiet)
-
-
 def test_a_state_that_cannot_be_written_is_told_with_the_reason(scene: Scene) -> None:
     snapshot = scene()
     snapshot = replace(snapshot, service=replace(snapshot.service, read_only=True))
@@ -417,24 +182,6 @@ def test_a_watcher_that_keeps_no_state_is_not_judged_for_it(scene: Scene) -> Non
     snapshot = scene(engine={"kind": "sim"})
     service = replace(snapshot.service, read_only=True, home="")
     assert codes(replace(snapshot, service=service), Evidence()) == []
-
-
-def test_every_code_is_in_the_list_and_every_entry_of_it_is_a_code() -> None:
-    folder = Path(advice.__file__).parent
-    written = {
-        code
-        for path in folder.glob("*findings.py")
-        for code in re.findall(r'(?:code=|as_finding\(\s*)"([a-z-]+)"', path.read_text())
-    }
-    assert written == set(CODES)
-
-
-def test_the_readme_lists_every_code() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    for code, meaning in CODES.items():
-        assert f"| `{code}` | {meaning} |" in readme
-    listed = re.findall(r"^\| `([a-z-]+)` \| [^|]* \|$", readme, re.MULTILINE)
-    assert [code for code in listed if code in CODES] == list(CODES)
 
 
 def test_memory_that_somebody_else_holds_is_found_before_a_start_fails(scene: Scene) -> None:

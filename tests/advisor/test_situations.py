@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from a40console.advisor.limit import RANKED, explain, limit
 from a40console.model.codec import decode, encode
 from a40console.model.explanation import Explanation
 from a40console.model.snapshot import Snapshot
+from tests.advisor.scenes import Scene
 
-Scene = Callable[..., Snapshot]
 Situation = dict[str, Any]
 
 FILES = sorted(Path(__file__).with_name("situations").glob("*.json"))

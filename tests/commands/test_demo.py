@@ -77,6 +77,7 @@ def test_it_shows_a_simulated_card_at_work_and_leaves_nothing(folder: Path) -> N
         terminal.press("y")
         terminal.wait_for("ended with 0", 40)
     wait_for_nothing(folder)
+    assert left_of(folder) == []
 
 
 @pytest.mark.pty
@@ -84,6 +85,7 @@ def test_a_terminal_that_is_closed_on_it_leaves_nothing_either(folder: Path) -> 
     with Tmux(DEMO, environment(folder), folder=folder) as terminal:
         terminal.wait_for("SIMULATED", 30)
     wait_for_nothing(folder)
+    assert left_of(folder) == []
 
 
 @pytest.mark.pty
@@ -99,6 +101,7 @@ def test_with_its_clients_killed_it_leaves_nothing_either(folder: Path, console_
         if console_too:
             console.kill()
     wait_for_nothing(folder)
+    assert left_of(folder) == []
 
 
 def test_without_a_terminal_it_starts_nothing(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from a40console.engines.process import EngineProcess
 from a40console.errors import RefusedError
 from a40console.paths import DEMO_MARK, Paths, locate
 from a40console.profiles.loader import load_profiles
+from a40console.service.demo_owner import mark_owned
 from tests.operations.living import living_engine
 
 SERVICE = """
@@ -99,6 +102,38 @@ async def test_a_pid_in_a_lock_that_somebody_else_holds_is_let_alone(
         for process in (service, stranger):
             process.kill()
             process.wait()
+
+
+def test_a_worker_that_crashes_after_its_folder_went_does_not_come_back(paths: Paths) -> None:
+    mark_owned(paths.home)
+    words = ("serve", "--port", "0", "--profile", "sim-a40-qwen3-coder-30b")
+    began = subprocess.Popen(
+        [sys.executable, "-P", "-m", "a40console", *words],
+        env={**os.environ, "A40CONSOLE_HOME": str(paths.home)},
+        stderr=subprocess.DEVNULL,
+    )
+    service = psutil.Process(began.pid)
+    try:
+        until(lambda: any(paths.engine_runs.glob("*/engine.json")))
+        [worker] = service.children()
+        [record] = paths.engine_runs.glob("*/engine.json")
+        engine = EngineProcess.recorded(record.parent)
+        assert engine is not None
+        os.kill(worker.pid, signal.SIGSTOP)  # it does not notice in time
+        shutil.rmtree(paths.home)
+        os.kill(worker.pid, signal.SIGKILL)
+        assert began.wait(20) == 0
+        until(lambda: not engine.leader_alive())
+        of_home = [
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if any(str(paths.home) in word for word in process.info["cmdline"] or ())
+        ]
+        assert of_home == []
+    finally:
+        if began.poll() is None:
+            began.kill()
+            began.wait()
 
 
 async def test_a_home_that_is_no_demos_is_let_alone(paths: Paths) -> None:

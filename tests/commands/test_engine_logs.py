@@ -77,6 +77,19 @@ def test_only_lines_that_match_in_any_case(console: FaultConsole) -> None:
     assert "no regular expression" in console.refused(2, "engine", "logs", "--grep", "(")
 
 
+@pytest.mark.parametrize("more", [(), ("--first-error",), ("--follow",)])
+def test_a_pattern_that_hangs_on_a_line_is_dropped(
+    console: FaultConsole, more: tuple[str, ...]
+) -> None:
+    hostile = STAMP.format("ERROR") + "a" * 6000 + "!\n"
+    start = f"2026-11-29T09-00-00-hostile{''.join(more)}"
+    keep_output(console.paths, start, hostile)
+    said = console.refused(2, "engine", "logs", "--start", start, "--grep", "(a+)+$", *more)
+    assert "--grep takes too long and was dropped: (a+)+$" in said
+    assert "characters took more than 0.25 s" in said
+    assert "Repeat nothing that is itself repeated" in said
+
+
 def test_the_first_error_with_its_traceback_and_what_it_means(console: FaultConsole) -> None:
     text = logs(console, "--first-error", "--explain")
     assert "EngineCore failed to start." in text.splitlines()[0]

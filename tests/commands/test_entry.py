@@ -198,7 +198,76 @@ def test_a_reader_that_goes_away_ends_it_quietly(
     assert not run.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+PRINTING = [
+    *("status", "status --json", "status --line", "watch", "events --follow"),
+    *("history --csv", "note hello", "profiles list", "--help", "--plain"),
+]
+
+
+@pytest.mark.parametrize(
+    ("to", "why"), [(">&-", "it is closed"), (">/dev/full", "No space left on device")]
+)
+def test_output_that_cannot_be_written_ends_every_command_with_a_sentence(
+    to: str, why: str, environment: dict[str, str], service: Service
+) -> None:
+    service(state="serving", interval_s=0.05)
+    for command in PRINTING:
+        run = subprocess.run(
+            ["bash", "-c", f"exec {' '.join(CONSOLE)} {command} {to}"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+        )
+        assert run.returncode == Exit.REFUSED, (command, run.stderr)
+        assert f"Standard output cannot be written: {why}\n" in run.stderr, command
+        assert "Send it elsewhere" in run.stderr
+        assert "A40CONSOLE_HOME" not in run.stderr, "the home is not what is full"
+        assert "Traceback" not in run.stderr
+
+
+HOMES = ("A40CONSOLE_HOME", "HOME", "XDG_STATE_HOME", "TMPDIR")
+
+
+@pytest.mark.parametrize("variable", HOMES)
+def test_a_home_whose_name_is_no_text_is_refused_by_every_command(
+    variable: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    named = os.fsencode(tmp_path) + b"/caf\xe9"
+    Path(os.fsdecode(named)).mkdir()
+    kept = {name: value for name, value in environment.items() if name not in HOMES}
+    if variable == "TMPDIR":
+        kept["A40CONSOLE_HOME"] = str(tmp_path)
+    for command in ("status", "serve --no-engine", "models list", "stop", "ask x"):
+        run = subprocess.run(
+            [*CONSOLE, *command.split()],
+            env={os.fsencode(name): os.fsencode(value) for name, value in kept.items()}
+            | {variable.encode(): named},
+            capture_output=True,
+            timeout=30,
+        )
+        assert run.returncode == Exit.USAGE, run.stderr
+        assert b"is not valid UTF-8" in run.stderr
+        assert b"caf\\xe9" in run.stderr
+        assert b"Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("to", ["2>&-", "2>/dev/full"])
+def test_notes_that_cannot_be_written_end_nothing(
+    to: str, environment: dict[str, str], service: Service
+) -> None:
+    service(state="serving")
+    shell = f"{' '.join(CONSOLE)} status --line {to}; {' '.join(CONSOLE)} nonsense {to} || echo $?"
+    run = subprocess.run(
+        ["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=30
+    )
+    line, code = run.stdout.splitlines()
+    assert line.startswith("SERVING") or "SERVING" in line
+    assert code == str(int(Exit.USAGE))
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&-"])
 def test_closed_standard_streams_do_not_matter(
     closed: str, environment: dict[str, str], service: Service
 ) -> None:

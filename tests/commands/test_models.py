@@ -194,3 +194,89 @@ async def test_what_a_running_engine_uses_is_not_deleted(console: Run, paths: Pa
         assert "the engine of gguf runs with it" in refused.stderr
         assert Path(paths.models / "m.gguf").exists()
     assert console("models", "delete", "m.gguf", "--yes").returncode == 0
+
+
+def other_profile(text: str = "", **values: object) -> str:
+    wanted = {
+        "repo": "else/where",
+        "file": "m.gguf",
+        "sha256": "b" * 64,
+        "size_bytes": 1000,
+        **values,
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in wanted.items()]
+    return "\n".join(['kind = "llamacpp"', 'model = "m"', text, "[file]", *lines])
+
+
+def test_two_files_of_one_name_are_two_models(console: Run, paths: Paths) -> None:
+    console("models", "fetch", "gguf")
+    (paths.profiles / "other.toml").write_text(other_profile())
+    (paths.profiles / "third.toml").write_text(other_profile(sha256="c" * 64))
+    (paths.profiles / "same.toml").write_text(FILE_PROFILE.replace("owner/model", "mirror/model"))
+    listed = json.loads(console("models", "list", "--json").stdout)["models"]
+    told = {each["name"]: each for each in listed if each["name"].endswith(("m.gguf", ")"))}
+    assert {name: (each["state"], each["profiles"]) for name, each in told.items()} == {
+        "owner/model/m.gguf": ("verified", ["gguf", "same"]),
+        "else/where/m.gguf (bbbbbbbbbbbb)": ("missing", ["other"]),
+        "else/where/m.gguf (cccccccccccc)": ("missing", ["third"]),
+    }
+    assert told["else/where/m.gguf (bbbbbbbbbbbb)"]["detail"] == "in its place lies that of gguf"
+    several = console("models", "delete", "m.gguf", "--yes")
+    assert several.returncode == 2
+    assert "Several models are called 'm.gguf'" in several.stderr
+    assert "else/where/m.gguf (cccccccccccc)" in several.stderr
+    nothing = console("models", "delete", "else/where/m.gguf (bbbbbbbbbbbb)", "--yes")
+    assert nothing.returncode == 5
+    assert (paths.models / "m.gguf").stat().st_size == len(GGUF), "that of the other"
+    assert console("models", "delete", "same", "--yes").returncode == 0
+    assert not (paths.models / "m.gguf").exists()
+
+
+def test_one_repository_in_two_caches_is_two_models(console: Run, paths: Paths) -> None:
+    elsewhere = paths.home / "elsewhere"
+    moved = f'{HUB_PROFILE}[environment]\nHF_HOME = "{elsewhere}"\n'
+    (paths.profiles / "moved.toml").write_text(moved)
+    assert console("models", "fetch", "moved").returncode == 0
+    listed = json.loads(console("models", "list", "--json").stdout)["models"]
+    states = {each["profiles"][0]: (each["state"], each["name"]) for each in listed}
+    assert states["moved"] == ("verified", f"owner/model ({elsewhere}/hub)")
+    assert states["hub"] == ("missing", f"owner/model ({paths.home}/hf/hub)")
+    assert console("models", "delete", "moved", "--yes").returncode == 0
+    assert not list(elsewhere.rglob("model.safetensors"))
+
+
+@pytest.mark.parametrize("columns", [30, 60, 80, 100, 200])
+def test_no_name_is_cut_at_any_width(
+    columns: int, environment: dict[str, str], paths: Paths
+) -> None:
+    begin = "a-name-that-is-long-enough-to-be-cut-somewhere-in-its-middle"
+    names = [f"{begin}-{end}.gguf" for end in ("one", "two")]
+    for number, name in enumerate(names):
+        profile = other_profile(file=name, sha256=str(number) * 64)
+        (paths.profiles / f"profile-with-a-rather-long-name-{number}.toml").write_text(profile)
+    code, written = on_terminal(environment, "models", "list", columns=columns)
+    assert code == 0
+    words = written.split()
+    for number, name in enumerate(names):
+        assert name in words
+        assert any(f"profile-with-a-rather-long-name-{number}" in word for word in words)
+    assert "…" not in written
+
+
+def test_what_could_not_be_seen_in_a_name_is_printed_as_escapes(
+    console: Run, environment: dict[str, str], paths: Paths
+) -> None:
+    names = {
+        "a\u202emodnar": "a\\u202emodnar",
+        "b\x01c": "b\\x01c",
+        "zero\u200bwidth": "zero\\u200bwidth",
+    }
+    for number, name in enumerate(names):
+        profile = f'kind = "vllm"\nmodel = {json.dumps("/models/" + name)}\n'
+        (paths.profiles / f"odd-{number}.toml").write_text(profile)
+    shown = console("models", "list").stdout
+    for name, escaped in names.items():
+        assert name not in shown
+        assert f"/models/{escaped}" in shown.split()
+        refused = console("models", "delete", f"/models/{name}", "--yes")
+        assert name not in refused.stderr or "\u200b" in name

@@ -140,7 +140,7 @@ def test_a_note(console: Run, service: Service) -> None:
 
 def test_a_note_that_is_refused(console: Run, service: Service) -> None:
     service(refuse_with=2)
-    run = console("note", " ")
+    run = console("note", "x")
     assert run.returncode == 2
     assert "note.add is refused" in run.stderr
 

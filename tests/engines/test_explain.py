@@ -108,4 +108,5 @@ def test_every_known_line_names_only_groups_that_it_has(known: known_lines.Known
 
 @given(st.text(), st.booleans(), st.booleans())
 def test_no_text_breaks_it(text: str, vllm_lines: bool, starting: bool) -> None:
-    explain_passage(text, vllm_lines=vllm_lines, starting=starting)
+    meaning = explain_passage(text, vllm_lines=vllm_lines, starting=starting)
+    assert meaning is None or (meaning.cause and meaning.remedy)

@@ -3,107 +3,18 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import signal
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from a40console.engines import keeper
-from a40console.engines.tree import ProcFs, with_descendants
-
-SCRIPT = Path(keeper.__file__)
-DEADLINE_S = 20.0
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T | None], what: str) -> T:
-    """Waits for something to be there; a late machine is given time."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < deadline_s, f"waited in vain for {what}"
-        time.sleep(0.02)
-
-
-class Kept:
-    """One keeper under test and what it recorded."""
-
-    def __init__(self, run_dir: Path, pid: int) -> None:
-        self.run_dir = run_dir
-        self.pid = pid
-        self.proc = ProcFs()
-
-    def record(self, name: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = json.loads((self.run_dir / name).read_bytes())
-        except FileNotFoundError:
-            return None
-        return found
-
-    def engine(self) -> dict[str, Any]:
-        return until(lambda: self.record("engine.json"), "engine.json")
-
-    def exit(self, *, final: bool = True) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.record("exit.json")
-            return found if found and not (final and found["survivors"]) else None
-
-        return until(look, "exit.json")
-
-    def output(self) -> str:
-        log = self.run_dir / "output.log"
-        return log.read_text() if log.exists() else ""
-
-    def lives(self) -> bool:
-        return self.proc.read_process(self.pid) is not None
-
-    def ended(self) -> None:
-        until(lambda: not self.lives(), "the keeper's end")
-
-    def kill_all(self) -> None:
-        below = with_descendants(self.proc.read_table(), {self.pid})
-        for pid in below:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-Keep = Callable[..., Kept]
-
-
-@pytest.fixture
-def keep(tmp_path: Path) -> Iterator[Keep]:
-    """Starts engines under keepers, and leaves nothing behind."""
-    started: list[Kept] = []
-
-    def start(*argv: str, script: str = "", prefix: tuple[str, ...] = (), **launch: object) -> Kept:
-        run_dir = Path(str(launch.pop("run_dir", tmp_path)))
-        document = {
-            "argv": argv or ["sh", "-c", script],
-            "env": {"PATH": os.environ["PATH"]},
-            "cwd": "/",
-            "output_limit_bytes": 1 << 20,
-        } | launch
-        command = [*prefix, sys.executable, "-I", "-S", str(SCRIPT), str(run_dir)]
-        done = subprocess.run(
-            command, input=json.dumps(document).encode(), capture_output=True, check=True
-        )
-        started.append(Kept(run_dir, int(done.stdout)))
-        return started[-1]
-
-    yield start
-    for kept in started:
-        kept.kill_all()
+from tests.engines.kept import DEADLINE_S, SCRIPT, Keep, until
 
 
 def test_it_needs_the_standard_library_only() -> None:
@@ -310,94 +221,3 @@ def test_many_short_lived_children_are_reaped(keep: Keep) -> None:
     time.sleep(1)
     below = Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split()
     assert below == [str(kept.engine()["pid"])]
-
-
-# A private view of the file system --------------------------------------------------------------
-
-
-@pytest.fixture
-def private_mounts(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mounts what a script says, out of everybody else's sight; gives that view's root."""
-    holders: list[subprocess.Popen[bytes]] = []
-
-    def mount(script: str) -> Path:
-        if os.geteuid() != 0:
-            pytest.skip("mounting needs root")
-        holder = subprocess.Popen(
-            ["unshare", "-m", "sh", "-c", f"{script} && echo done && exec sleep 120"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        holders.append(holder)
-        assert holder.stdout is not None
-        if holder.stdout.readline() != b"done\n":
-            pytest.skip("this machine allows no private mounts")
-        return Path(f"/proc/{holder.pid}/root")
-
-    yield mount
-    for holder in holders:
-        holder.kill()
-        holder.communicate()
-
-
-def test_a_full_disk_delays_the_record_and_loses_nothing(
-    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
-) -> None:
-    root = private_mounts(f"mount -t tmpfs -o size=256k none {tmp_path}")
-    run_dir = root / tmp_path.relative_to("/")
-    kept = keep(
-        script="echo ready; sleep 1; yes noise | head -c 1000000;sleep 1; exit 9",
-        run_dir=run_dir,
-        output_limit_bytes=1 << 30,
-    )
-    kept.engine()
-    filler = run_dir / "filler"
-    subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "status=none"], check=False)
-    until(lambda: kept.proc.read_process(kept.engine()["pid"]) is None, "the engine's end")
-    time.sleep(1.5)
-    assert kept.record("exit.json") is None
-    assert kept.lives()
-    filler.unlink()
-    assert kept.exit()["code"] == 9
-    kept.ended()
-    assert (run_dir / "keeper.log").read_text() == ""
-
-
-def test_a_full_disk_does_not_keep_the_output_from_being_capped(
-    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
-) -> None:
-    root = private_mounts(f"mount -t tmpfs -o size=256k none {tmp_path}")
-    run_dir = root / tmp_path.relative_to("/")
-    script = "yes noise | head -c 1000000; sleep 2; echo after; exec sleep 60"
-    kept = keep(script=script, run_dir=run_dir, output_limit_bytes=64 * 1024)
-    until(lambda: kept.output().endswith("after\n"), "output after the disk was full")
-    assert (run_dir / "output.log").stat().st_size < 64 * 1024
-
-
-def test_a_removed_run_directory_does_not_hold_the_keeper(keep: Keep, tmp_path: Path) -> None:
-    run_dir = tmp_path / "run"
-    run_dir.mkdir()
-    kept = keep(script="sleep 0.5", run_dir=run_dir)
-    kept.engine()
-    for file in run_dir.iterdir():
-        file.unlink()
-    run_dir.rmdir()
-    kept.ended()
-
-
-def test_a_kill_for_want_of_memory_is_told(
-    keep: Keep, tmp_path: Path, private_mounts: Callable[[str], Path]
-) -> None:
-    counter = keeper.find_oom_counter()
-    if counter is None:
-        pytest.skip("this machine does not count such kills")
-    fake = tmp_path / "counter"
-    fake.write_text("oom_kill 4\n")
-    root = private_mounts(f"mount --bind {fake} {counter}")
-    inside = ("nsenter", f"--mount={root.parent}/ns/mnt")
-    kept = keep(script="sleep 1; kill -KILL $$", prefix=inside)
-    kept.engine()
-    fake.write_text("oom_kill 5\n")
-    end = kept.exit()
-    assert (end["signal"], end["oom_kill"]) == ("SIGKILL", True)
-    assert end["oom_kill_at"] <= end["ended_at"]

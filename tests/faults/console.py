@@ -20,7 +20,16 @@ import httpx
 
 from tests.live.console import SCHEMA, Console
 
-FAKE = Path(__file__).with_name("fake_vllm.py")
+ROOT = Path(__file__).parents[2]
+FAKE = """\
+#!{python}
+import sys
+
+sys.path.insert(0, {root!r})
+from tests.faults.fake_vllm.life import main
+
+main()
+"""
 INTERVAL_S = 0.3
 Snapshot = dict[str, Any]
 
@@ -57,7 +66,7 @@ class FaultConsole(Console):
 
     def prepare(self) -> None:
         """The stand-in as a program, its profile, and settings that make the service quick."""
-        self.executable.write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
+        self.executable.write_text(FAKE.format(python=sys.executable, root=str(ROOT)))
         self.executable.chmod(0o755)
         self.control()
         self.settings()

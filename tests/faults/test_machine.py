@@ -251,6 +251,7 @@ def test_an_engine_for_the_cpu_does_not_wait_for_a_full_gpu(card: Card) -> None:
     if card.console.status()["engine"]["state"] == "serving":
         card.console.succeed("engine", "stop")
     card.console.succeed("engine", "start", "fake", timeout_s=20)
+    assert card.console.status()["engine"]["state"] == "serving"
 
 
 # --- 32: cores and memory of a limited container ---------------------------------------------

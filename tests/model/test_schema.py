@@ -30,7 +30,7 @@ def test_the_published_schema_is_the_models() -> None:
 
 
 def test_a_snapshot_passes(data: Any) -> None:
-    SCHEMA.validate(data)
+    assert list(SCHEMA.iter_errors(data)) == []
 
 
 @pytest.mark.parametrize("path", [(), ("engine",), ("throughput",), ("slots", 0), ("cost",)])

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from a40console.config import RentSettings, Settings, load_settings
+from a40console.config import (
+    ConsoleSettings,
+    RentSettings,
+    Settings,
+    load_for_console,
+    load_settings,
+)
 from a40console.errors import UsageError
 from a40console.model.codec import decode, encode
 
@@ -92,3 +98,65 @@ def test_a_rent_before_all_time_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as refused:
         load_settings(file)
     assert "rent.since" in refused.value.evidence
+
+
+LOOK_FAULTS = [
+    "[console]\nalarms = 'siren'",
+    "[console]\nalarms = true",
+    "[console]\nglyphs = 7",
+    "[console]\ntheme = ['midnight']",
+    "[console]\nbell = 'bell'",
+    "console = 'dark'",
+    "[keys]\n'engine.restart' = 5",
+    "[keys]\nengine.restart = 'f5'",
+    "keys = ['f5']",
+]
+
+
+@pytest.mark.parametrize("text", LOOK_FAULTS)
+def test_a_wrong_look_has_its_default_and_is_told_once(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"profile = 'mine'\n{text}\n")
+    for read in (load_settings, load_for_console):
+        settings = read(file)
+        [problem] = settings.problems
+        assert text.split("\n")[0].strip("[]").split()[0] in problem
+        assert problem.endswith("; the default is used")
+        assert settings == Settings(profile="mine", problems=settings.problems)
+
+
+def test_what_is_right_beside_it_counts(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[console]\nalarms = 'siren'\ntheme = 'daylight'\nglyphs = 'no'\n")
+    settings = load_settings(file)
+    assert settings.console == ConsoleSettings(theme="daylight")
+    assert [problem.split(":")[0] for problem in settings.problems] == [
+        "console.glyphs",
+        "console.alarms",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "profile = 3",
+        "[gateway]\nport = 99999",
+        "[service]\ninterval_s = 0",
+        "[install]\ntorch_cpu_index = false",
+        "[rent]\nusd_per_hour = 'x'",
+        "nonsense = 1",
+        "problems = ['none']",
+        "this is no TOML",
+        "x = " + "[" * 5000,
+        "\udcff",
+    ],
+)
+def test_a_screen_opens_whatever_is_wrong_and_a_service_refuses(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError):
+        load_settings(file)
+    settings = load_for_console(file)
+    assert len(settings.problems) == 1
+    assert "used" in settings.problems[0]
+    assert settings == Settings(problems=settings.problems)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,12 +16,12 @@ import pytest
 from a40console.config import GatewaySettings, Settings
 from a40console.errors import RefusedError
 from a40console.service import parent
-from a40console.service.supervisor import Supervisor
+from a40console.service.supervisor import Process, Supervisor
 from tests.live.console import console
 
 
-def script(text: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", text])
+def script(text: str, *arguments: str) -> Process:
+    return Process([sys.executable, "-c", text, *arguments])
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +36,7 @@ def _signals() -> object:
 def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
     firsts: list[bool] = []
 
-    def spawn(first: bool) -> subprocess.Popen[bytes]:
+    def spawn(first: bool) -> Process:
         firsts.append(first)
         deadly = "import os; os.kill(os.getpid(), 9)"
         return script(deadly if len(firsts) < 3 else "pass")
@@ -49,9 +48,9 @@ def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
 
 
 def test_a_signal_ends_the_worker_and_us() -> None:
-    workers: list[subprocess.Popen[bytes]] = []
+    workers: list[Process] = []
 
-    def spawn(first: bool) -> subprocess.Popen[bytes]:
+    def spawn(first: bool) -> Process:
         workers.append(script("import time; time.sleep(60)"))
         return workers[-1]
 
@@ -62,18 +61,18 @@ def test_a_signal_ends_the_worker_and_us() -> None:
     assert [worker.poll() for worker in workers] == [-signal.SIGTERM]
 
 
-def test_a_worker_that_does_not_end_is_killed() -> None:
-    workers: list[subprocess.Popen[bytes]] = []
+def test_a_worker_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    workers: list[Process] = []
     deaf = (
-        "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+        "import signal, sys, time; signal.signal(15, signal.SIG_IGN);"
+        "open(sys.argv[1], 'w'); time.sleep(60)"
     )
+    is_deaf = tmp_path / "deaf"
 
-    def spawn(first: bool) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-c", deaf]
-        workers.append(subprocess.Popen(words, stdout=subprocess.PIPE))
-        assert workers[-1].stdout is not None
-        workers[-1].stdout.readline()
-        workers[-1].stdout.close()
+    def spawn(first: bool) -> Process:
+        workers.append(script(deaf, str(is_deaf)))
+        while not is_deaf.exists():
+            time.sleep(0.01)
         return workers[-1]
 
     notes: list[str] = []

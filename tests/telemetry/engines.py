@@ -185,6 +185,8 @@ class SimulatedEngine:
             "passes": request.passes(at_s),
             "phase": "decode" if emitted else "prefill",
             "arrival_unix_s": born_unix_s + request.arrives_s,
+            "queued_s": 0.02 if emitted else None,
+            "prefill_s": request.prefill_s - 0.02 if emitted else None,
             "first_token_s": request.prefill_s if emitted else None,
             "last_token_unix_s": born_unix_s + min(at_s, request.ends_s) if emitted else None,
             "preemptions": 0,

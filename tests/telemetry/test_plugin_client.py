@@ -354,3 +354,58 @@ async def test_tokens_of_the_plugin_are_shown_with_their_own_passes() -> None:
     assert number(view.throughput.sequences_per_pass) == pytest.approx(1, rel=0.01)
     assert number(view.speculation.tokens_per_pass) == pytest.approx(18, rel=0.01)
     assert view.throughput.source == "vllm.plugin"
+
+
+async def test_an_ended_request_tells_its_phases_as_the_engine_measured_them() -> None:
+    engine = engine_of(Request("r", 0.0, 0.25, 50.0, 20, "chatcmpl-a40-0a"))
+    sampler = sampler_of(engine, plugin=True)
+    for _ in range(4):
+        engine.clock.now_s += 1
+        await poll(sampler)
+    row = gateway_row(
+        "a40-0a",
+        received_at_s=999.5,
+        sent_at_s=1000.0,
+        first_token_at_s=1000.25,
+        last_token_at_s=1000.65,
+        ended_at_s=1000.7,
+        ended_at=iso_utc(engine.unix_apart_s + 1000.7),
+        client="claude-code",
+        model="qwen",
+    )
+    [told] = sampler.view((), [row]).recent
+    assert (told.client, told.model) == ("claude-code", "qwen")
+    assert told.queue_s == pytest.approx(0.5 + 0.02), "held at the gateway, and in the engine"
+    assert told.prefill_s == pytest.approx(0.23)
+    assert number(told.decode_s) == pytest.approx(0.4, abs=0.03)
+
+
+async def test_without_the_plugin_nobody_tells_when_a_request_was_begun() -> None:
+    engine = engine_of(Request("r", 0.0, 0.25, 50.0, 20, "chatcmpl-a40-0a"))
+    sampler = sampler_of(engine)
+    engine.clock.now_s += 4
+    await poll(sampler)
+    sent = gateway_row(
+        "a40-0a",
+        received_at_s=999.5,
+        sent_at_s=1000.0,
+        first_token_at_s=1000.25,
+        last_token_at_s=1000.65,
+        ended_at_s=1000.7,
+        ended_at="2026-11-29T14:00:02.000Z",
+    )
+    held = gateway_row(
+        "a40-0b",
+        received_at_s=999.5,
+        sent_at_s=None,
+        first_token_at_s=None,
+        ended_at_s=1000.5,
+        ended_at="2026-11-29T14:00:01.000Z",
+    )
+    told, given_up = sampler.view((), [sent, held]).recent
+    unknown = Missing("only our plugin in vLLM tells when a request was begun")
+    assert (told.queue_s, told.prefill_s) == (unknown, unknown)
+    assert number(told.decode_s) == pytest.approx(0.4)
+    assert given_up.queue_s == pytest.approx(1.0)
+    assert given_up.prefill_s == Missing("it was never sent to the engine")
+    assert isinstance(given_up.decode_s, Missing)

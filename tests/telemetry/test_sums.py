@@ -94,6 +94,32 @@ def test_a_steady_load_is_within_one_percent_of_the_counter_over_ten_seconds() -
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("plugin", [True, False])
+@settings(max_examples=40, deadline=None)
+@given(simulated=requests, waits=pauses, read=st.lists(st.booleans(), min_size=20, max_size=20))
+def test_what_each_view_adds_is_the_tokens_since_the_view_before(
+    plugin: bool, simulated: list[Request], waits: list[float], read: list[bool]
+) -> None:
+    async def run() -> None:
+        clock = Clock()
+        engine = SimulatedEngine(clock, simulated, born_s=clock.now_s)
+        sampler = sampler_of(engine, plugin=plugin)
+        await poll(sampler)
+        sampler.view((), ())
+        added = 0.0
+        for wait_s, is_read in zip(waits, read, strict=False):
+            clock.now_s += wait_s
+            if is_read:
+                await poll(sampler)
+            latest = sampler.view((), ()).latest_throughput
+            assert latest.window_s > 0 if is_read else latest.window_s == 0
+            added += (number(latest.generation_tokens_per_s) or 0.0) * latest.window_s
+            if is_read:
+                assert added == pytest.approx(engine.generated(engine.now_s()), abs=1e-6)
+
+    asyncio.run(run())
+
+
 class GatewayOf:
     """The gateway's rows of simulated requests, at an instant."""
 

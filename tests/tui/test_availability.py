@@ -69,7 +69,7 @@ def test_a_service_that_only_watches_refuses_what_acts() -> None:
         "this console only watches an engine that is not its own"
     )
     assert reason("client.env", watching) is None
-    assert reason("events.read", watching) is None
+    assert reason("digest.show", watching) is None
 
 
 def test_a_service_that_cannot_write_still_stops_its_own_engine() -> None:

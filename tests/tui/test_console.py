@@ -61,7 +61,7 @@ async def test_before_the_first_snapshot_the_screen_says_so() -> None:
     service.up = False
     async with running(service, live=False) as (app, pilot):
         await until(pilot, lambda: "never seen" in verdict(app))
-        assert "no service answers (reconnecting)" in verdict(app)
+        assert "NO SERVICE reconnecting" in verdict(app)
         service.up = True
         await until(pilot, lambda: "SERVING" in verdict(app))
 
@@ -70,7 +70,7 @@ async def test_a_lost_service_greys_the_last_figures_and_is_found_again() -> Non
     service = FakeService()
     async with running(service) as (app, pilot):
         service.go_down()
-        await until(pilot, lambda: "no service answers (reconnecting)" in verdict(app))
+        await until(pilot, lambda: "NO SERVICE reconnecting" in verdict(app))
         assert "SERVING" in verdict(app)
         slots = app.screen.query_one("#slots", Panel)
         assert {span.role for row in slots.lines for span in row} == {"muted"}
@@ -202,7 +202,7 @@ async def test_speculation_is_turned_to_its_other_side() -> None:
         await pilot.press("s")
         said = await dialog(app, pilot, ConfirmDialog)
         assert "The engine restarts" in " ".join(said.split())
-        assert "Mode: off" in said
+        assert "Speculation is turned off." in said
         await pilot.press("y")
         await until(pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})])
 

@@ -91,7 +91,7 @@ def test_its_words_are_whole(width: int) -> None:
     report = replace(report, since_s=report.until_s - 2267.0, hours=report.hours[-1:])
     said = text(cost_facts(snapshot, report, width))
     assert "…" not in said
-    assert re.search(r"A million tokens generated ones counted ─", said)
+    assert re.search(r"A million tokens  generated ones counted ─", said)
     assert "all dollars, idle ones too ÷ all tokens" in " ".join(said.split())
 
 
@@ -115,7 +115,7 @@ def test_the_report_says_since_when_it_counts() -> None:
     report = fake_past.spending()
     young = replace(report, since_s=report.until_s - 7200, hours=report.hours[-2:])
     [row] = hours_heading(young, 120)
-    assert re.search(r"By the hour since \d\d:\d\d, 2 h: ", text([row]))
+    assert re.search(r"By the hour  since \d\d:\d\d, 2 h: ", text([row]))
     assert "last 24 h" not in text(cost_facts(make.snapshot(), young, 120))
 
 

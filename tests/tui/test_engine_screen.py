@@ -69,7 +69,7 @@ async def opened(app: ConsoleApp, pilot: Driven) -> str:
 async def test_what_runs_otherwise_than_asked_comes_first() -> None:
     async with running(FakeService()) as (app, pilot):
         said = await opened(app, pilot)
-        assert said.lstrip().startswith("Asked and in force")
+        assert said.lstrip(" ─").startswith("Asked and in force")
         assert said.index("max_num_batched_tokens") < said.index("This start")
 
 

@@ -28,7 +28,7 @@ async def test_everything_is_there_at_every_size(size: tuple[int, int]) -> None:
             "prefill of 5,507 tokens (7f3a)",
             "Other candidates",
             "1 request waiting in the engine",
-            "KV cache      11 % held, below 90 %",
+            "KV cache       11 % held, below 90 %",
             "setting-not-in-force",
             "[s] Speculation on or off",
         ):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,3 +95,30 @@ def test_narrowing_before_or_after_shows_the_same(
     assert sum(map(len, early.texts)) <= 90
     for row in range(len(early)):
         assert early.row_of(early.number_at(row)) == row
+
+
+EVIL = ("/(a+)+$/", "/(a|aa)+$/", "/(x+x+)+y/", "/(?R)/")
+
+
+@pytest.mark.parametrize("needle", EVIL)
+def test_a_filter_that_takes_too_long_is_dropped_and_said_once(needle: str) -> None:
+    hostile = "a" * 3000 + "x" * 3000 + "!"
+    held, fed = LogBuffer(), LogBuffer()
+    began = time.process_time()
+    held.take(lines(*[hostile] * 200))
+    held.narrow(Level.INFO, needle)
+    fed.narrow(Level.INFO, needle)
+    fed.take(lines(*[hostile] * 200))
+    assert time.process_time() - began < 5, "200 such lines cost as little as one"
+    for buffer in (held, fed):
+        assert (buffer.filter, len(buffer)) == ("", 200)
+        assert buffer.dropped_filter().startswith(f"{needle} A line of 6,001 characters took")
+        assert buffer.dropped_filter() == ""
+
+
+def test_a_level_stays_when_its_filter_is_dropped() -> None:
+    buffer = LogBuffer()
+    buffer.narrow(Level.ERROR, "/(a+)+$/")
+    buffer.take([*lines("a" * 4000 + "!", level=Level.ERROR), *lines("b"), *lines("c")])
+    buffer.take(lines("d", level=Level.ERROR))
+    assert [buffer.line_at(row).text[0] for row in range(len(buffer))] == ["a", "d"]

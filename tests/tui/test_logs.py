@@ -176,6 +176,21 @@ async def test_a_filter_may_be_a_pattern() -> None:
         await until(pilot, lambda: len(log.buffer) == 2)
 
 
+async def test_a_filter_that_hangs_on_a_line_is_dropped_and_the_keys_go_on() -> None:
+    service = FakeService()
+    service.log += "a" * 4000 + "!\n"
+    async with running(service) as (app, pilot):
+        log = await opened(app, pilot)
+        everything = len(log.buffer)
+        await pilot.press("f", *"/(a+)+$/", "enter")
+        await until(pilot, lambda: "Filter dropped: it takes too long" in toasts(app))
+        assert "Repeat nothing that is itself repeated" in toasts(app)
+        assert len(log.buffer) == everything
+        assert log.buffer.filter == ""
+        await pilot.press("l")
+        await until(pilot, lambda: "only info" in about(app))
+
+
 async def test_l_cycles_the_lowest_level() -> None:
     service = FakeService()
     service.log = levels()

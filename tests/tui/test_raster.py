@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.tui.raster import BARS, area_chart, buckets, gauge, scale, spark
+from a40console.tui.raster import BARS, area_chart, gauge, scale, spark
 
 VALUES = st.lists(st.none() | st.floats(min_value=0, max_value=1e6), max_size=40)
 
@@ -30,19 +30,6 @@ def test_a_scale_covers_the_highest_value_with_two_to_four_ticks(highest: float)
     top, step = scale(highest)
     assert top >= highest * (1 - 1e-9)
     assert 2 <= round(top / step) <= 4
-
-
-def test_buckets_are_means_on_a_fixed_grid() -> None:
-    points = [(float(second), float(second)) for second in range(100)]
-    assert buckets(points, now_s=99.0, span_s=40.0, number=4) == [64.5, 74.5, 84.5, 94.5]
-    # A second later nothing moves but the last span.
-    later = buckets([*points, (100.0, 100.0)], now_s=100.0, span_s=40.0, number=4)
-    assert later == [74.5, 84.5, 94.5, 100.0]
-
-
-def test_buckets_can_keep_bursts() -> None:
-    points = [(float(second), 1000.0 if second == 95 else 0.0) for second in range(100)]
-    assert buckets(points, now_s=99.0, span_s=20.0, number=2, of=max) == [0.0, 1000.0]
 
 
 @given(st.floats(min_value=-1, max_value=2), st.integers(min_value=0, max_value=40))

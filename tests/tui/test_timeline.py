@@ -220,6 +220,23 @@ def test_bins_hold_what_was_put_in(values: list[tuple[float, float | None]]) -> 
     assert [value is None for value in means] == [value is None for value in highest]
 
 
+def test_bins_lie_on_a_fixed_grid() -> None:
+    bins = Bins(10.0)
+    for second in range(100):
+        bins.add(float(second), float(second))
+    assert bins.values(99.0, 4) == [64.5, 74.5, 84.5, 94.5]
+    # A second later nothing moves but the last span.
+    bins.add(100.0, 100.0)
+    assert bins.values(100.0, 4) == [74.5, 84.5, 94.5, 100.0]
+
+
+def test_the_highest_of_a_bin_keeps_bursts() -> None:
+    bins = Bins(10.0)
+    for second in range(100):
+        bins.add(float(second), 1000.0 if second == 95 else 0.0)
+    assert bins.values(99.0, 2, "highest") == [0.0, 1000.0]
+
+
 def binned(*points: tuple[float, float | None], reach_s: float) -> list[float | None]:
     """Five cells of a second."""
     bins = Bins(1.0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
 
 from a40console.engines.ports import describe, who_holds
+from a40console.files import lock_holder
 from a40console.model.check import Check, CheckState
 from a40console.operations.checks.asked import Asked
 from a40console.paths import Paths
@@ -32,18 +32,7 @@ def console_checks(asked: Asked) -> Iterator[Check]:
 
 def service_holder(paths: Paths) -> int | None:
     """The pid of the service that runs here, 0 where it does not say; None without one."""
-    try:
-        lock = os.open(paths.service_lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.pread(lock, 20, 0).decode(errors="replace").strip()
-        return int(text) if text.isdecimal() else 0
-    finally:
-        os.close(lock)
-    return None
+    return lock_holder(paths.service_lock)
 
 
 def _check(name: str, state: CheckState, text: str, mend: str = "") -> Check:

@@ -12,7 +12,11 @@ from a40console.engines.capability import EMBEDDED_MODULE, INSTALL_EMBEDDED, Pro
 from a40console.engines.distributions import cuda_of, version_of
 from a40console.engines.gpu_driver import caution, why_not
 from a40console.engines.installing.environments import unfinished
-from a40console.engines.plugin_folder import EngineEnvironmentError, engine_python
+from a40console.engines.plugin_folder import (
+    PLUGIN_VERSIONS,
+    EngineEnvironmentError,
+    engine_python,
+)
 from a40console.engines.snapshots import hub_token_file, is_repository
 from a40console.model.check import Check, CheckState
 from a40console.model.figures import Missing
@@ -21,8 +25,6 @@ from a40console.operations.checks.asked import Asked
 from a40console.operations.models import ModelStore
 
 GROUP = "engines"
-PLUGIN_VERSIONS = ((0, 27), (0, 33))
-"""The releases of vLLM that our plugin was tested in, the first and the last."""
 
 
 def engine_checks(asked: Asked) -> Iterator[Check]:

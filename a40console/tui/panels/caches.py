@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import CacheLoss, KvCache, PrefixCache
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
@@ -61,6 +61,12 @@ def hits(cache: PrefixCache, width: int) -> Line:
     )
 
 
+def _more(figure: Figure) -> str:
+    """How many more requests of the present mean context fit."""
+    words = "more request fits" if number(figure) == 1 else "more requests fit"
+    return f"{shown(figure, fmt.count)} {words}"
+
+
 def kv(cache: KvCache, width: int) -> Line:
     """Tokens held and reusable, of all, and how many more sessions fit."""
     if isinstance(cache.held_tokens, Missing) and isinstance(cache.held_ratio, Missing):
@@ -75,10 +81,10 @@ def kv(cache: KvCache, width: int) -> Line:
         if isinstance(cache.reusable_tokens, Missing)
         else f" + {shown(cache.reusable_tokens, fmt.short_count)} reusable"
     )
-    capacity = f"of {shown(cache.capacity_tokens, fmt.short_count)}"
+    capacity = f"of {shown(cache.capacity_tokens, fmt.short_count)} tokens"
     more = (
         line("")
         if isinstance(cache.fits_more, Missing)
-        else line(Span(f"{shown(cache.fits_more, fmt.count)} more fit", Role.MUTED))
+        else line(Span(_more(cache.fits_more), Role.MUTED))
     )
     return flow([line(f"{held}{reusable} {capacity}"), more], width)

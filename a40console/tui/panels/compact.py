@@ -28,7 +28,7 @@ def compact(reading: Reading, size: Size) -> list[Line]:
     """All instruments in seven lines, for a small screen."""
     snapshot = reading.snapshot
     width = size.width
-    room = width - _LABEL - 1
+    room = width - _LABEL - 2
     drawers: tuple[tuple[str, Figure, Callable[[], Line]], ...] = (
         ("speed", _FRESH, lambda: compact_speed(reading, room)),
         (
@@ -58,11 +58,14 @@ def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
         return fit(mode(info), width)
     method = known(info.method, "").replace("ngram", "n-gram")
     per_pass = f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass"
+    started = line(f"{info.mode} {method} {shown(info.depth, fmt.count)}")
+    if isinstance(info.tokens_per_pass, Missing):
+        return flow([started, gap(info.tokens_per_pass)], width)
     off = info.off_tokens_per_s_at_this_load
     without = "" if isinstance(off, Missing) else f"off was {shown(off, fmt.rate)}"
     return flow(
         [
-            line(f"{info.mode} {method} {shown(info.depth, fmt.count)}"),
+            started,
             line(per_pass),
             tail_verdict(info),
             line(Span(without, Role.MUTED)),
@@ -72,8 +75,11 @@ def _compact_speculation(info: SpeculationInfo, width: int) -> Line:
 
 
 def _compact_latency(reading: Reading, width: int) -> Line:
-    steps = line("pass ", quantiles(reading.snapshot.latency.pass_s)[0])
-    first = first_tokens(first_token(reading), width - width_of(steps) - 2)
+    known_first, passes = first_token(reading), reading.snapshot.latency.pass_s
+    steps = line("pass ", quantiles(passes)[0])
+    if isinstance(passes, Missing) and passes == known_first:
+        steps = line("")
+    first = first_tokens(known_first, width - width_of(steps) - 2)
     return flow([first, steps], width)
 
 
@@ -81,7 +87,7 @@ def _box(snapshot: Snapshot, width: int) -> Line:
     host = snapshot.host
     ram = (
         f"RAM {shown(host.memory_used_bytes, fmt.gibibytes)}"
-        f"/{shown(host.memory_limit_bytes, machine.whole_gib)}"
+        f"/{shown(host.memory_limit_bytes, machine.whole_gib)} GiB"
     )
     disk = f"disk {shown(host.disk_free_bytes, fmt.size)} free"
     return flow(
@@ -114,19 +120,18 @@ def _gpus(snapshot: Snapshot, width: int) -> Line:
     reason = line(Span("no throttle", Role.MUTED))
     if slowed:
         first = slowed[0]
-        reason = line(Span(f"{first.index} ", Role.WARN), gpus.throttle(first))
+        reason = line(gpus.throttle(first), Span(f" ({first.index})", Role.WARN))
     used = _each(cards, lambda gpu: gpu.memory_used_bytes, fmt.gibibytes)
     whole = f"{len(cards)}×{shown(cards[0].memory_total_bytes, fmt.gibibytes)}"
-    return flow(
-        [
-            line(f"{used} of {whole} GiB"),
-            line(_each(cards, lambda gpu: gpus.valid_share(gpu.utilization_ratio), fmt.percent)),
-            line(f"{_each(cards, lambda gpu: gpu.power_w, fmt.count)} W"),
-            line(f"{_each(cards, lambda gpu: gpu.temperature_c, fmt.count)} °C"),
-            reason,
-        ],
-        width,
-    )
+    share = _each(cards, lambda gpu: gpus.valid_share(gpu.utilization_ratio), fmt.percent)
+    items = [
+        line(f"{used} of {whole} GiB"),
+        line(share.replace(" %–", "–").replace(" % ", " ")),
+        line(f"{_each(cards, lambda gpu: gpu.power_w, fmt.count)} W"),
+        line(f"{_each(cards, lambda gpu: gpu.temperature_c, fmt.count)} °C"),
+    ]
+    items.insert(1 if slowed else 4, reason)
+    return flow(items, width)
 
 
 def _listed(gpu: Gpu) -> bool:

@@ -67,7 +67,7 @@ def _span(report: SpendingReport, room: int) -> str:
     """Since when, how long that is and how much of it was not seen: what fits, the last first."""
     whole, seen = _since(report), _seen(report)
     begin, _, length = whole.rpartition(", ")
-    told = [f"since {whole}   {seen}", f"since {begin}, {seen}", f"{length}, {seen}", seen]
+    told = [f"since {whole}, {seen}", f"since {begin}, {seen}", f"{length}, {seen}", seen]
     if not seen:
         told = [f"since {whole}", f"since {begin}", begin]
     return next((text for text in told if len(text) <= room), told[-1])
@@ -147,7 +147,13 @@ def hours_heading(report: SpendingReport | None, width: int) -> list[Line]:
         f"busy {shown(report.busy_s, fmt.duration)}",
         f"{shown(report.usd_per_million, fmt.dollars)}/1M",
     ]
-    return [heading("By the hour", f"since {_since(report)}: " + "   ".join(parts), width)]
+    since = f"since {_since(report)}"
+    begin = since.rpartition(", ")[0]
+    told = (
+        f"{first}: {'  '.join(parts[:some])}" for some in (4, 3, 2, 1) for first in (since, begin)
+    )
+    room = width - len("─ By the hour   ─")
+    return [heading("By the hour", next((t for t in told if len(t) <= room), begin), width)]
 
 
 def hours(report: SpendingReport | None, trouble: str, width: int, now: str) -> list[Line]:

@@ -13,6 +13,7 @@ from a40console.tui import format as fmt
 from a40console.tui.availability import LIVING
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of, wrap
+from a40console.tui.panels.frame import heading
 from a40console.tui.panels.starts import STARTING, command_line, history, present_start
 from a40console.tui.reading import Reading
 
@@ -89,8 +90,7 @@ def _beside(left: list[Line], right: list[Line], column: int) -> list[Line]:
 
 
 def _title(text: str, width: int) -> Line:
-    head = line(Span(text + " ", Role.TITLE))
-    return line(head, Span("─" * max(0, width - width_of(head)), Role.RULE))
+    return heading(text, "", width)
 
 
 def _fact(label: str, value: Text | Figure | str | Line, width: int) -> list[Line]:
@@ -227,10 +227,10 @@ def _asked(engine: EngineInfo, width: int) -> list[Line]:
         return [*lines, line(Span("nothing has shown to be otherwise so far", Role.MUTED))]
     if not known:
         return [*lines, line(Span("✓ everything runs as it was asked", Role.GOOD))]
-    lines.append(
-        line(Span(f"{'setting':<28}{'asked':>12}  {'in force':>12}  evidence", Role.LABEL))
-    )
-    return [*lines, *(part for entry in known for part in _difference(entry, width))]
+    rows = [_difference(entry, width) for entry in known]
+    beside = "  evidence" if all(len(row) == 1 for row in rows) else ""
+    lines.append(line(Span(f"{'setting':<28}{'asked':>12}  {'in force':>12}{beside}", Role.LABEL)))
+    return [*lines, *(part for row in rows for part in row)]
 
 
 def _difference(entry: Difference, width: int) -> list[Line]:

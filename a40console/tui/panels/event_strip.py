@@ -9,12 +9,13 @@ from a40console.model.event import NOTE_KIND, Event, gravity
 from a40console.model.figures import number
 from a40console.model.instants import unix_s
 from a40console.tui import format as fmt
+from a40console.tui.bins import Bins
 from a40console.tui.format import DASH
 from a40console.tui.ink import Line, Role, Span, line, rule
 from a40console.tui.panels.events import mark_of
 from a40console.tui.panels.findings import GLYPHS
-from a40console.tui.raster import area_chart, buckets, spark
-from a40console.tui.time_axis import ticks
+from a40console.tui.raster import area_chart, spark
+from a40console.tui.time_axis import cell_of, ruled, ticks
 
 DAY_S = 86_400.0
 _NOTE_GRAVITY = gravity("info") + 0.5
@@ -36,7 +37,7 @@ def strip_heading(points: Sequence[HistoryPoint], events: Sequence[Event], width
             glyph, role = GLYPHS[word]
             tail += [Span("  "), Span(f"{glyph} {fmt.count(number_of)} {word}", role)]
     title = line(
-        Span("Last 24 h", Role.LABEL), Span(f" gen tok/s{peak}, and what happened", Role.MUTED)
+        Span("Last 24 h", Role.LABEL), Span(f"  gen tok/s{peak}, and what happened", Role.MUTED)
     )
     return rule(title, width, line(*tail))
 
@@ -68,13 +69,10 @@ def strip(
 
 
 def _speed(points: Sequence[HistoryPoint], now_s: float, cells: int, rows: int) -> list[Line]:
-    values = buckets(
-        ((point.at_s, _fastest(point)) for point in points),
-        now_s=now_s,
-        span_s=DAY_S,
-        number=cells,
-        of=max,
-    )
+    bins = Bins(DAY_S / cells)
+    for point in points:
+        bins.add(point.at_s, _fastest(point))
+    values = bins.values(now_s, cells, "highest")
     top = max((value for value in values if value is not None), default=0.0)
     if all(value is None for value in values):
         said = line(Span(f"{DASH} no speed was recorded in the last 24 h", Role.MUTED))
@@ -92,8 +90,9 @@ def _speed(points: Sequence[HistoryPoint], now_s: float, cells: int, rows: int) 
 
 def _cell(at_s: float, now_s: float, cells: int) -> int | None:
     """The cell of an instant on the strip; None before its begin."""
-    place = (at_s - (now_s - DAY_S)) / DAY_S * cells
-    return min(cells - 1, int(place)) if 0 <= place < cells + 1 else None
+    since_s = now_s - DAY_S
+    within = since_s <= at_s < now_s + DAY_S / cells
+    return cell_of(at_s, since_s, now_s, cells) if within else None
 
 
 def _marks(events: Iterable[Event], now_s: float, cells: int) -> Iterable[Span]:
@@ -120,12 +119,7 @@ def _gravity(event: Event) -> float:
 
 def _hours(now_s: float, chosen_s: float | None, cells: int) -> Iterable[Span]:
     """The axis: full hours, now, and the chosen entry's place."""
-    drawn: list[tuple[str, Role]] = [("─", Role.RULE)] * cells
-    for tick in ticks(now_s - DAY_S, now_s, cells):
-        cell = tick.cell
-        if cell + len(tick.label) + 1 < cells:
-            drawn[cell] = ("┴", Role.RULE)
-            drawn[cell + 1 : cell + 1 + len(tick.label)] = [(one, Role.MUTED) for one in tick.label]
+    drawn = ruled(ticks(now_s - DAY_S, now_s, cells), cells, labelled=True)
     here = _cell(chosen_s, now_s, cells) if chosen_s is not None else None
     if here is not None:
         drawn[here] = ("▲", Role.KEY)

@@ -20,7 +20,7 @@ from a40console.tui.reading import Reading
 _NOTE_GLYPH = "◆"
 _WORD = 7
 _KIND = 22
-_NARROW_KIND = 17
+_NARROW_KIND = 15
 _NARROW = 100
 _LABEL = 12
 _TOLD_APART = frozenset({"remedy", "command"})
@@ -42,7 +42,8 @@ def header(width: int) -> Line:
     kind = _kind_width(width)
     return fit(
         line(
-            Span(f"   {'time':<{WIDEST}} {'':<{_WORD}} {'what':<{kind}} ", Role.LABEL),
+            Span(f"   {'time':<{WIDEST}} {'':<{_word_width(width)}} ", Role.LABEL),
+            Span(f"{'what':<{kind}} ", Role.LABEL),
             Span("text", Role.LABEL),
         ),
         width,
@@ -61,10 +62,15 @@ def row(event: Event, width: int, *, unread: bool, here: bool, today: str) -> Li
         cursor,
         news,
         Span(f" {when(event.at, today):<{WIDEST}} ", Role.MUTED),
-        Span(f"{glyph} {word:<{_WORD - 2}} ", role),
+        Span(f"{glyph} {word}".ljust(_word_width(width))[: _word_width(width)] + " ", role),
     )
     name = pad(line(Span(clean(event.kind), Role.MUTED)), kind)
     return fit(line(told, name, " ", Span(clean(event.text), body)), width)
+
+
+def _word_width(width: int) -> int:
+    """Cells of the severity: its glyph, and the word that says the same where there is room."""
+    return _WORD if width >= _NARROW else 1
 
 
 def _kind_width(width: int) -> int:
@@ -116,11 +122,12 @@ def cut(lines: list[Line], size: Size) -> list[Line]:
     if len(lines) <= size.height or size.height < 2:
         return lines[: size.height]
     more = len(lines) - size.height + 1
-    return [*lines[: size.height - 1], line(Span(f"   … {more} more lines", Role.MUTED))]
+    told = f"   … {fmt.plural(more, 'more line')}"
+    return [*lines[: size.height - 1], line(Span(told, Role.MUTED))]
 
 
-def about(event: Event | None, journal: JournalPages, trouble: str, width: int) -> Line:
-    """The keys of this screen, what is listed, and how much of the journal that is."""
+def about(event: Event | None, place: int, journal: JournalPages, trouble: str, width: int) -> Line:
+    """The keys of this screen, which entry is chosen, and of how much of the journal."""
     if trouble:
         return fit(line(Span(f" ✖ {clean(trouble)}", Role.BAD)), width)
     narrowed = journal.filter
@@ -136,7 +143,7 @@ def about(event: Event | None, journal: JournalPages, trouble: str, width: int) 
         items.append(_key("esc", "everything", "screen.end_search"))
     if event is not None:
         items.append(_key("o", f"overview at {fmt.clock(event.at)}", "screen.look"))
-    held = line(Span(_held(journal), Role.MUTED))
+    held = line(Span(_held(journal, place), Role.MUTED))
     return spread(line(" ", flow(items, width - width_of(held) - 4, "   ")), held, width - 1)
 
 
@@ -146,9 +153,11 @@ def _key(key: str, word: str, doing: str, *, chosen: bool = False) -> Line:
     )
 
 
-def _held(journal: JournalPages) -> str:
-    """How much is listed, and of how much."""
+def _held(journal: JournalPages, place: int) -> str:
+    """Which entry is chosen, how many are listed, and of how many."""
     found = fmt.plural(len(journal.entries), "event")
+    if len(journal.entries) > 1:
+        found = f"entry {fmt.count(place + 1)} · {found}"
     if journal.filter.narrows:
         found += f" of {fmt.count(journal.read)}"
     if journal.whole:

@@ -30,6 +30,9 @@ _HINTED = tuple(
 ) + tuple(command for command in COMMANDS if command.id in {"view.pause", "slot.show"})
 _LEAVING = tuple(command for command in COMMANDS if command.id in _ALWAYS)
 _OVERVIEW, _SESSIONS = "view.overview", "view.sessions"
+_ASIDE = "limit.why"
+"""The view that is no tab: one goes back from it."""
+
 _ROOMY = 110
 _GAP = " ─ "
 
@@ -81,13 +84,15 @@ def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
         if width_of(paused) + len(_GAP) + width_of(past) > room:
             past = line(Span("◀ PAST", Role.WARN))
             paused = line(Span("■ PAUSED", Role.WARN), *paused[1:])
-    items = [
-        paused,
-        past,
-        *([] if reading.paused_s is not None else [_fresh(reading)]),
-        _news(reading, room),
-    ]
-    return flow(items, room, _GAP)
+    fresh = line("") if reading.paused_s is not None else _fresh(reading)
+    news = _news(reading, room)
+    if fresh and news and not past and width_of(fresh) + len(_GAP) + width_of(news) > room:
+        fresh = line(fresh[0]._replace(text=fresh[0].text.removesuffix(_time(reading))))
+    return flow([paused, past, fresh, news], room, _GAP)
+
+
+def _time(reading: Reading) -> str:
+    return f" {fmt.clock(reading.snapshot.at)}"
 
 
 def _paused(reading: Reading) -> Line:
@@ -111,11 +116,11 @@ def _past(reading: Reading, room: int) -> Line:
     when = clock_span(*reading.view.window(reading.past.now_s), reading.past.now_s)
     roomy = reading.paused_s is None and room >= len(when) + 45
     more = ", live goes on" if roomy else ""
-    return line(
-        Span(f"◀ PAST {when}", Role.WARN),
-        Span(more, Role.MUTED),
-        Span(f" [{key}] now" if key else "", Role.KEY, click),
-    )
+    told = f"◀ PAST {when}"
+    back = f" [{key}] now" if key else ""
+    if len(told) + len(back) > room:
+        back = f" [{key}]" if key and len(told) + len(f" [{key}]") <= room else ""
+    return line(Span(told, Role.WARN), Span(more, Role.MUTED), Span(back, Role.KEY, click))
 
 
 def _fresh(reading: Reading) -> Line:
@@ -124,21 +129,21 @@ def _fresh(reading: Reading) -> Line:
     elif reading.stale:
         age = Span(f"{fmt.age(reading.age_s)} old", Role.BAD)
     else:
-        age = Span(f"live {fmt.clock(reading.snapshot.at)}")
+        age = Span(f"live{_time(reading)}")
     return line(age, Span(f", {reading.about}" if reading.about else "", age.role))
 
 
 def _news(reading: Reading, room: int) -> Line:
     if not reading.unread:
         return line("")
-    key = reading.keymap.hint("events.read")
+    key = reading.keymap.hint("digest.show")
     count = (
         fmt.plural(reading.unread, "new event")
         if room >= len("live 00:00:00 ─ 9,999 new events [u]")
         else f"{fmt.count(reading.unread)} new"
     )
-    tail = f" [{key}]" if key and room >= len("live 00:00:00 ─ ") + len(f"{count} [{key}]") else ""
-    return line(Span(count + tail, Role.KEY, "app.command('events.read')"))
+    tail = f" [{key}]" if key else ""
+    return line(Span(count + tail, Role.KEY, "app.command('digest.show')"))
 
 
 def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
@@ -147,6 +152,9 @@ def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
     last = flow([_hint(reading, command) for command in _LEAVING], size.width, gap)
     here = [command for command in _HINTED if _belongs(command, view)]
     usable = [_hint(reading, command) for command in here if _is_useful(command, reading)]
+    if view == _ASIDE:
+        back = line(Span("esc", Role.KEY, "screen.back"), Span(" back", Role.MUTED, "screen.back"))
+        usable = [back, *usable]
     room = size.width - width_of(last) - 1 - len(gap)
     first = flow([item for item in usable if item], room, gap)
     return [line(" ", first, gap if first else "", last)]
@@ -163,7 +171,7 @@ def _is_useful(command: Command, reading: Reading) -> bool:
     """Whether a hint earns its place: it can run, and there is something for it to do."""
     if command.id == "engine.clean" and reading.snapshot.engine.state is not EngineState.ORPHANED:
         return False
-    if command.id == "events.read" and not reading.unread:
+    if command.id == "digest.show" and not reading.unread:
         return False
     return why_not(command, reading) is None
 
@@ -180,5 +188,5 @@ def _hint(reading: Reading, command: Command) -> Line:
 
 def heading(title: str, detail: str, width: int, role: Role = Role.LABEL) -> Line:
     """A panel's heading: its name and what its figures cover, on a thin rule."""
-    tail = line(Span(f" {detail}", Role.MUTED)) if detail else line("")
+    tail = line(Span(f"  {detail}", Role.MUTED)) if detail else line("")
     return rule(line(Span(title, role), tail), width)

@@ -8,19 +8,20 @@ from a40console.model.figures import Figure, Missing, is_estimate, number
 from a40console.model.snapshot import Gpu
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
-from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, pad, wrap
+from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, pad, spread, width_of, wrap
 from a40console.tui.panels.labels import LABEL, aged, labelled
 from a40console.tui.raster import gauge
 from a40console.tui.reading import Reading
 
 _GAUGE = 10
 _ROOMY = 68
+_INDEX = 3
 _NAME = 8
-_MEMORY = 11
-_USE = 7
+_MEMORY = 10
+_USE = 6
 _POWER = 9
-_HEAT = 5
-_CLOCK = 7
+_HEAT = 4
+_CLOCK = 6
 
 
 def gpus(reading: Reading, size: Size) -> list[Line]:
@@ -36,10 +37,22 @@ def gpus(reading: Reading, size: Size) -> list[Line]:
         return [labelled("GPU", line(Span(f"{DASH} there is none", Role.MUTED)), width)]
     if len(known) == 1:
         return aged(reading, known[0].age_s, _one(known[0], width))
-    rows = [fit(_titles(), width)]
+    names = [short_name(gpu) for gpu in known]
+    alike = len(set(names)) == 1
+    column = _INDEX if alike else _NAME
+    titles = _titles(column)
+    tail = line(Span(f"{len(known)} × {names[0]}", Role.MUTED))
+    if alike and width_of(titles) + 2 + width_of(tail) <= width:
+        titles = spread(titles, tail, width)
+    rows = [fit(titles, width)]
     for gpu in known:
-        rows += aged(reading, gpu.age_s, [fit(_row(gpu), width)])
+        rows += aged(reading, gpu.age_s, [fit(_row(gpu, column), width)])
     return rows
+
+
+def short_name(gpu: Gpu) -> str:
+    """What the card is called, without its maker."""
+    return clean(fmt.known(gpu.name)).removeprefix("NVIDIA ")
 
 
 def valid_share(figure: Figure) -> Figure:
@@ -83,11 +96,18 @@ def _one(gpu: Gpu, width: int) -> list[Line]:
     ]
     second = [line(f"{_clock(gpu)}"), _bandwidth(gpu)]
     second.insert(0 if gpu.throttle_reasons else 1, throttle(gpu))
-    name = clean(fmt.known(gpu.name, "")).removeprefix("NVIDIA ")
+    name = fit(line(short_name(gpu)), LABEL - 2)
     return [
         labelled("GPU", flow(first, room), width),
-        labelled(f" {name}"[: LABEL - 1], flow(second, room), width),
+        fit(
+            line(pad(line(Span(" ", Role.LABEL), _as_label(name)), LABEL), flow(second, room)),
+            width,
+        ),
     ]
+
+
+def _as_label(name: Line) -> Line:
+    return line(*(span._replace(role=Role.LABEL) for span in name))
 
 
 def _clock(gpu: Gpu) -> str:
@@ -103,19 +123,19 @@ def _bandwidth(gpu: Gpu) -> Line:
     return line(Span(f"{mark}{fmt.count(read / 1e9)}{of} GB/s", Role.MUTED))
 
 
-def _titles() -> Line:
+def _titles(column: int) -> Line:
     return line(
         Span(
-            f"{'GPU':<{_NAME}}{'GiB':>{_MEMORY}}{'use':>{_USE}}{'W':>{_POWER}}{'°C':>{_HEAT}}"
+            f"{'GPU':<{column}}{'GiB':>{_MEMORY}}{'use':>{_USE}}{'W':>{_POWER}}{'°C':>{_HEAT}}"
             f"{'MHz':>{_CLOCK}}  throttle",
             Role.LABEL,
         ),
     )
 
 
-def _row(gpu: Gpu) -> Line:
-    """One of several on a line of the table."""
-    name = clean(fmt.known(gpu.name, "")).removeprefix("NVIDIA ")
+def _row(gpu: Gpu, column: int) -> Line:
+    """One of several on a line of the table, with its name where the cards differ."""
+    name = short_name(gpu) if column > _INDEX else ""
     slowed = gpu.throttle_reasons
     reason = (
         line(Span(DASH, Role.MUTED))
@@ -126,7 +146,7 @@ def _row(gpu: Gpu) -> Line:
     )
     head = line(Span(f"{gpu.index:>2} ", Role.LABEL), Span(name, Role.MUTED))
     return line(
-        pad(head, _NAME),
+        pad(head, column),
         f"{memory(gpu):>{_MEMORY}}"
         f"{shown(valid_share(gpu.utilization_ratio), fmt.percent):>{_USE}}"
         f"{power(gpu).removesuffix(' W'):>{_POWER}}"

@@ -39,7 +39,7 @@ def queue(reading: Reading, size: Size) -> list[Line]:
     snapshot = reading.snapshot
     requests, waited = snapshot.requests, snapshot.latency.queue_s
     by_reason = ", ".join(
-        f"{clean(reason)} {shown(figure, fmt.count)}"
+        f"{shown(figure, fmt.count)} for {clean(reason)}"
         for reason, figure in requests.waiting_by_reason.items()
         if number(figure)
     )

@@ -65,12 +65,13 @@ def whole_gib(value: float) -> str:
 def _memory(snapshot: Snapshot, width: int) -> Line:
     host = snapshot.host
     ram = (
-        f"{shown(host.memory_used_bytes, fmt.gibibytes)} of "
-        f"{shown(host.memory_limit_bytes, whole_gib)} GiB"
+        f"{shown(host.memory_used_bytes, fmt.gibibytes)}"
+        f"/{shown(host.memory_limit_bytes, whole_gib)} GiB"
     )
     shm = (
-        f"shm {shown(host.shm_used_bytes, fmt.gibibytes)}/{shown(host.shm_total_bytes, whole_gib)}"
+        f"shm {shown(host.shm_used_bytes, fmt.gibibytes)}"
+        f"/{shown(host.shm_total_bytes, whole_gib)} GiB"
     )
     return flow(
-        [line(ram), line(shm), line(f"disk {shown(host.disk_free_bytes, fmt.size)} free")], width
+        [line(ram), line(f"disk {shown(host.disk_free_bytes, fmt.size)} free"), line(shm)], width
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from a40console.model.instants import iso_utc, unix_s
 from a40console.tui.format import clock
 from a40console.tui.ink import clean
+
+_INSTANT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 WIDEST = 12
 """Cells of the longest: `28 Nov 14:07`."""
@@ -27,6 +30,11 @@ def when(at: str, today: str) -> str:
 def when_s(at_s: float, today: str) -> str:
     """The local time of day of a Unix time, as `when` writes it."""
     return when(iso_utc(at_s), today)
+
+
+def in_local_time(text: str) -> str:
+    """The text with its UTC instants as the local time of day, as every screen shows them."""
+    return _INSTANT.sub(lambda found: clock(found[0]), text)
 
 
 def minute_of(at_s: float) -> str:

@@ -8,9 +8,10 @@ from a40console.model.figures import number
 from a40console.model.snapshot import Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import shown
-from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
+from a40console.tui.ink import Line, Role, Span, clean, fit, line, width_of, wrap
 from a40console.tui.keymap import action
 from a40console.tui.panels.findings import GLYPHS, ranked
+from a40console.tui.panels.moments import in_local_time
 from a40console.tui.panels.verdict import PHASES
 from a40console.tui.reading import Reading
 
@@ -29,11 +30,12 @@ def resting(reading: Reading, width: int) -> list[Line]:
     if reading.snapshot.seq == 0:
         return []
     if state in {EngineState.FETCHING, EngineState.STARTING}:
-        body = [*phases(reading), (), *keys(reading, ("view.logs", "engine.stop"))]
+        body = [*phases(reading), (), *keys(reading, ("view.logs", "engine.stop"), width - 4)]
     elif state in _TROUBLED:
         body = _findings(reading, width - 4)
     else:
-        body = keys(reading, ("engine.start", "view.engine", "events.read", "help.show"))
+        offered = ("engine.start", "view.engine", "digest.show", "help.show")
+        body = keys(reading, offered, width - 4)
     return [(), *(fit(line("  ", entry), width) for entry in body)]
 
 
@@ -54,19 +56,25 @@ def phases(reading: Reading) -> list[Line]:
     return lines
 
 
-def keys(reading: Reading, command_ids: tuple[str, ...]) -> list[Line]:
-    """Keys worth pressing now, each with what it does."""
+def keys(reading: Reading, command_ids: tuple[str, ...], width: int) -> list[Line]:
+    """Keys worth pressing now, each with what it does, broken where it does not fit beside it."""
     commands = [BY_ID[command_id] for command_id in command_ids]
-    width = max(len(command.title) for command in commands) + 2
-    return [
-        line(
+    name = max(len(command.title) for command in commands) + 2
+    lines: list[Line] = []
+    for command in commands:
+        key = reading.keymap.hint(command.id)
+        if not key:
+            continue
+        head = line(
             Span(f"{key:<3}", Role.KEY, action(command)),
-            Span(command.title.ljust(width), Role.TEXT, action(command)),
-            Span(command.help, Role.MUTED),
+            Span(command.title.ljust(name), Role.TEXT, action(command)),
         )
-        for command in commands
-        if (key := reading.keymap.hint(command.id))
-    ]
+        parts = wrap(command.help, max(1, width - width_of(head)), Role.MUTED)
+        lines += [
+            line(head if index == 0 else " " * width_of(head), part)
+            for index, part in enumerate(parts)
+        ]
+    return lines
 
 
 def _findings(reading: Reading, width: int) -> list[Line]:
@@ -74,8 +82,13 @@ def _findings(reading: Reading, width: int) -> list[Line]:
     commands: list[str] = []
     for finding in ranked(reading.snapshot):
         glyph, role = GLYPHS[finding.severity]
-        lines.append(line(Span(f"{glyph} {finding.code}  ", role), clean(finding.title)))
-        for label, text in (("evidence", finding.evidence), ("remedy", finding.remedy)):
+        head = f"{glyph} {finding.code}  "
+        lines += [
+            line(Span(head if index == 0 else " " * len(head), role), part)
+            for index, part in enumerate(wrap(finding.title, width - len(head)))
+        ]
+        evidence = in_local_time(finding.evidence)
+        for label, text in (("evidence", evidence), ("remedy", finding.remedy)):
             lines += [
                 line(Span(f"  {label if index == 0 else '':<10}", Role.LABEL), part)
                 for index, part in enumerate(wrap(text, width - 12))
@@ -83,4 +96,4 @@ def _findings(reading: Reading, width: int) -> list[Line]:
         lines.append(())
         if finding.command in BY_ID and finding.command not in commands:
             commands.append(finding.command)
-    return [*lines, *keys(reading, (*commands, "view.logs", "events.read"))]
+    return [*lines, *keys(reading, (*commands, "view.logs", "digest.show"), width)]

@@ -6,51 +6,65 @@ from collections.abc import Callable
 
 from rich.cells import cell_len, set_cell_size
 
-from a40console.model.figures import Missing, ratio
+from a40console.model.figures import Figure, Missing, ratio
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.tui import format as fmt
-from a40console.tui.format import DASH, known, shown
+from a40console.tui.format import DASH, Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, line
 from a40console.tui.panels.slot_columns import Column, Layout
 from a40console.tui.track import Track
+
+_END = 4
+"""Cells of a name's end that stay where names are told apart by it."""
+
+_SHORT_PAIR = 11
+"""Cells of passes and tokens a pass in a narrow table."""
 
 
 def cell(text: str, column: Column) -> str:
     """A text at its side of the column, cut with an ellipsis where it is too long."""
     excess = cell_len(text) - column.width
-    if excess > 0:
+    if excess > 0 and column.keeps_end and cell_len(text) == len(text):
+        text = text[: column.width - 1 - _END] + "…" + text[-_END:]
+    elif excess > 0:
         text = set_cell_size(text, column.width - 1) + "…"
     blanks = " " * max(0, -excess)
     return text + blanks if column.side == "left" else blanks + text
 
 
-def values(slot: Slot, short: bool, track: Track | None) -> dict[str, str]:
+def values(slot: Slot, form: Layout, track: Track | None) -> dict[str, str]:
     """What a live request has to say in each column."""
     return {
-        **_seen(slot, short, track),
+        **_seen(slot, form, track),
         "session": _who(slot),
         "phase": slot.phase,
-        "generated": shown(slot.generated_tokens, fmt.count),
-        "speed": shown(slot.tokens_per_s, fmt.rate),
-        "pair": _pair(slot, short),
-        "ttft": shown(slot.ttft_s, fmt.rate),
+        "generated": _within(slot.generated_tokens, fmt.count, form, "generated"),
+        "speed": _within(slot.tokens_per_s, fmt.rate, form, "speed"),
+        "pair": _pair(slot, form.short),
+        "ttft": _within(slot.ttft_s, fmt.rate, form, "ttft"),
         "age": shown(slot.age_s, fmt.age),
     }
 
 
-def _seen(slot: Slot, short: bool, track: Track | None) -> dict[str, str]:
+def _seen(slot: Slot, form: Layout, track: Track | None) -> dict[str, str]:
     """What stays true of a request after its end."""
-    counted: Callable[[float], str] = fmt.short_count if short else fmt.count
+    counted: Callable[[float], str] = fmt.short_count if form.short else fmt.count
     return {
         "client": clean(known(slot.client)),
         "model": clean(known(slot.model)),
         "queue": queued(track),
-        "context": shown(slot.prompt_tokens, counted),
+        "context": _within(slot.prompt_tokens, counted, form, "context"),
         "reused": shown(ratio(slot.cached_tokens, slot.prompt_tokens), fmt.percent),
-        "reread": shown(slot.reread_tokens, counted),
-        "limit": shown(slot.max_tokens, fmt.count),
+        "reread": _within(slot.reread_tokens, counted, form, "reread"),
+        "limit": _within(slot.max_tokens, fmt.count, form, "limit"),
         "method": slot.method,
     }
+
+
+def _within(figure: Figure, formatter: Formatter, form: Layout, name: str) -> str:
+    """A figure in its column, in thousands where it is too wide: a cut figure is another one."""
+    text = shown(figure, formatter)
+    return text if len(text) <= form.width_of(name) else shown(figure, fmt.short_count)
 
 
 def queued(track: Track | None) -> str:
@@ -74,7 +88,12 @@ def _pair(slot: Slot, short: bool) -> str:
     if passes == DASH and tokens == DASH:
         return f"{DASH:>6}" + " " * (5 if short else 11)
     if short:
-        return f"{passes}×{tokens}"
+        text = f"{passes}×{tokens}"
+        return (
+            text
+            if len(text) <= _SHORT_PAIR
+            else f"{shown(slot.passes_per_s, fmt.short_count)}×{tokens}"
+        )
     return f"{passes:>6} × {tokens:<8}"
 
 
@@ -83,17 +102,17 @@ def finished(request: RecentRequest, form: Layout, track: Track | None) -> Line:
     names = {column.name for column in form.columns}
     reason = clean(known(request.finish_reason))
     at = f"at {fmt.clock(request.ended_at)}"
-    seen = _seen(track.slot, form.short, track) if track and track.slot else {}
+    seen = _seen(track.slot, form, track) if track and track.slot else {}
     row = {
         **seen,
         "session": clean(known(request.session, request.request_id)),
         "phase": "ended" if "finish" in names else reason,
         "finish": reason,
-        "generated": shown(request.generated_tokens, fmt.count),
-        "speed": shown(request.tokens_per_s, fmt.rate),
+        "generated": _within(request.generated_tokens, fmt.count, form, "generated"),
+        "speed": _within(request.tokens_per_s, fmt.rate, form, "speed"),
         "pair": "" if "spark" in names else at,
         "spark": at,
-        "ttft": shown(request.ttft_s, fmt.rate),
+        "ttft": _within(request.ttft_s, fmt.rate, form, "ttft"),
     }
     return line(
         *(

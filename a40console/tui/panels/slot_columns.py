@@ -14,6 +14,8 @@ _NORMAL = 119
 _WIDE = 164
 _WIDEST = 196
 _LONGEST_SPARK = 40
+_SPARED = ("pair", "reread", "ttft", "reused", "generated", "age", "context")
+"""What a terminal of less than 80 columns leaves out, the first first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Column:
     width: int
     side: Side = "right"
     gap: str = " "
+    keeps_end: bool = False
+    """Whether a text that is too long loses its middle: names may differ in their last letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ class Layout:
         """Cells that a row takes."""
         return self.end_of(self.columns[-1].name)
 
+    def width_of(self, name: str) -> int:
+        """Cells of the named column; none where this width of the screen leaves it out."""
+        return next((column.width for column in self.columns if column.name == name), 0)
+
     def end_of(self, name: str) -> int:
         """Where the named column ends, in cells from the left."""
         x = CURSOR
@@ -52,7 +60,7 @@ class Layout:
 
 def _narrow(width: int) -> tuple[Column, ...]:
     columns = [
-        Column("session", "session", 13, "left", gap=""),
+        Column("session", "session", 13, "left", gap="", keeps_end=True),
         Column("phase", "phase", 8, "left"),
         Column("context", "ctx", 5),
         Column("reused", "reused", 6),
@@ -68,11 +76,21 @@ def _narrow(width: int) -> tuple[Column, ...]:
     return tuple(columns)
 
 
+def _tiny(width: int) -> tuple[Column, ...]:
+    """The narrow columns without those that say the least, until the others fit."""
+    columns = _narrow(width)
+    for name in _SPARED:
+        if Layout(columns, short=True).width <= width - 1:
+            break
+        columns = tuple(column for column in columns if column.name != name)
+    return columns
+
+
 def _normal(width: int) -> tuple[Column, ...]:
     room = max(0, width - _NORMAL)
     return (
-        Column("session", "session", 13 + min(room // 3, 12), "left", gap=""),
-        Column("client", "client", 11 + min(room // 6, 8), "left"),
+        Column("session", "session", 13 + min(room // 3, 12), "left", gap="", keeps_end=True),
+        Column("client", "client", 13 + min(room // 6, 8), "left"),
         Column("phase", "phase", 8, "left"),
         Column("context", "context", 7),
         Column("reused", "reused", 6),
@@ -80,7 +98,7 @@ def _normal(width: int) -> tuple[Column, ...]:
         Column("generated", "gen", 6),
         Column("speed", "tok/s", 6),
         Column("pair", "pass/s × tok/pass", 17, gap=" = "),
-        Column("spark", "last 60 s", 12, "left"),
+        Column("spark", "last 60 s", 10, "left"),
         Column("ttft", "TTFT s", 6),
         Column("age", "age", 4),
     )
@@ -89,7 +107,7 @@ def _normal(width: int) -> tuple[Column, ...]:
 def _wide(width: int) -> tuple[Column, ...]:
     room = max(0, width - _WIDE)
     columns = [
-        Column("session", "session", 13 + min(room // 4, 12), "left", gap=""),
+        Column("session", "session", 13 + min(room // 4, 12), "left", gap="", keeps_end=True),
         Column("client", "client", 11 + min(room // 5, 8), "left"),
         Column("phase", "phase", 8, "left"),
         Column("queue", "queue s", 7),
@@ -103,7 +121,7 @@ def _wide(width: int) -> tuple[Column, ...]:
         Column("spark", "last 60 s", 12, "left"),
         Column("ttft", "TTFT s", 6),
         Column("age", "age", 5),
-        Column("method", "counted by", 11, "left", gap="  "),
+        Column("method", "method", 11, "left", gap="  "),
         Column("finish", "ended", 10, "left"),
     ]
     if width >= _WIDEST:
@@ -113,7 +131,7 @@ def _wide(width: int) -> tuple[Column, ...]:
 
 def layout(width: int) -> Layout:
     """The columns that fit the width."""
-    columns = _narrow(width) if width < _NORMAL else _normal(width)
+    columns = _tiny(width) if width < _NORMAL else _normal(width)
     if width >= _WIDE:
         columns = _wide(width)
     spare = width - 1 - Layout(columns, short=False).width

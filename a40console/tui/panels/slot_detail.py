@@ -52,7 +52,9 @@ def request_detail(reading: Reading, request_id: str, width: int) -> list[Line]:
     live = _live(reading, request_id)
     ended = _ended(reading, request_id, track)
     slot = live or (track.slot if track else None)
-    lines = [*_state(reading, live, ended, width), *_phases(track, live is not None, width), ()]
+    told = [] if live or ended is None else _told_phases(ended, width)
+    told = told or _phases(track, live is not None, width)
+    lines = [*_state(reading, live, ended, width), *told, ()]
     lines += _identity(request_id, slot, ended, width)
     lines += [(), *_tokens(slot, ended, live is None, width), (), *_speed(slot, ended, width)]
     if track is not None and len(track) > 1:
@@ -90,6 +92,19 @@ def _state(
     return wrap(f"{said} ({means})" if means else said, width, Role.STRONG)
 
 
+def _told_phases(ended: RecentRequest, width: int) -> list[Line]:
+    """The phases by gateway and engine; none where they do not tell when it was begun."""
+    phases = {"queue": ended.queue_s, "prefill": ended.prefill_s, "decode": ended.decode_s}
+    if number(ended.queue_s) is None:
+        return []
+    parts = [
+        f"{name} {shown(seconds, fmt.latency)}"
+        for name, seconds in phases.items()
+        if not isinstance(seconds, Missing)
+    ]
+    return _fact("phases", " → ".join(parts), width)
+
+
 def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
     """The phases in which it was seen, to the second that snapshots are apart."""
     if track is None or not track.phases:
@@ -113,8 +128,8 @@ def _identity(
     return [
         *fact("request", request_id, width),
         *fact("session", _with(session, agent), width),
-        *fact("client", slot.client if slot else unseen, width),
-        *fact("model", slot.model if slot else unseen, width),
+        *fact("client", slot.client if slot else ended.client if ended else unseen, width),
+        *fact("model", slot.model if slot else ended.model if ended else unseen, width),
         *fact("came", f"{way}, slot {slot.slot}" if slot else unseen, width),
     ]
 
@@ -133,7 +148,7 @@ def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: i
     reused = ratio(slot.cached_tokens, slot.prompt_tokens)
     share = "" if isinstance(reused, Missing) else f" ({shown(reused, fmt.percent)})"
     most = (
-        f"  no limit known: {slot.max_tokens.reason}"
+        f"  {slot.max_tokens.reason}"
         if isinstance(slot.max_tokens, Missing)
         else f"  of at most {shown(slot.max_tokens, fmt.count)}"
     )

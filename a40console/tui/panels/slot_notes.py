@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import RecentRequest, Session, Slot
-from a40console.tui.format import known
+from a40console.tui.format import clock, known
 from a40console.tui.ink import clean
 
 _METHODS = {
@@ -35,7 +35,7 @@ def row_notes(row: Slot | Session | RecentRequest) -> str:
             who = f"session {row.session}, {row.turns} turns, {row.requests} requests"
             named = (("tool", row.tool), ("since", row.phase_s), ("reused", row.hit_ratio))
         case RecentRequest():
-            who = f"request {row.request_id}, ended {row.ended_at}"
+            who = f"request {row.request_id}, ended at {clock(row.ended_at)}"
             named = (
                 ("session", row.session),
                 ("gen", row.generated_tokens),
@@ -69,8 +69,8 @@ def _slot_notes(slot: Slot) -> str:
         ("age", slot.age_s),
     )
     model = known(slot.model, "")
-    who = f"slot {slot.slot}  {slot.request_id}  {model}  {_METHODS[slot.method]}"
-    return _joined(who, reasons(named))
+    told = (f"slot {slot.slot}", slot.request_id, model, _METHODS[slot.method])
+    return _joined(", ".join(filter(None, told)), reasons(named))
 
 
 def _joined(who: str, why: str) -> str:

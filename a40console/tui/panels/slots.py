@@ -19,6 +19,12 @@ from a40console.tui.reading import Reading
 Row = Slot | Session | RecentRequest
 
 _TOO_OLD_S = 3600.0
+_LEAST_VERDICT = 12
+"""Cells below which the words on the sum are cut to their mark."""
+
+_LEAST_BAR = 4
+"""Cells below which a bar says less than its figure alone."""
+
 _PHASE_ROLES = {
     "decode": Role.GOOD,
     "prefill": Role.SERIES,
@@ -106,7 +112,7 @@ def draw(row: Row, form: Layout, reading: Reading) -> Line:
 
 
 def _slot(slot: Slot, form: Layout, past: Past) -> Line:
-    values = values_of(slot, form.short, past.tracks.get(slot.request_id))
+    values = values_of(slot, form, past.tracks.get(slot.request_id))
     roles = {"phase": _PHASE_ROLES[slot.phase], "speed": Role.STRONG, "spark": Role.SPARK}
     progress = number(slot.prefill_ratio) if slot.phase == "prefill" else None
     parts: list[Span] = []
@@ -129,7 +135,9 @@ def _progress(ratio: Figure, form: Layout) -> str:
     room = sum(len(c.gap) + c.width for c in form.columns if c.name in {"speed", "pair", "spark"})
     share = shown(ratio, fmt.percent)
     mark = "≈" if share.startswith(fmt.ESTIMATE) else " "
-    width = min(20, room - 10)
+    width = max(0, min(20, room - 10))
+    if width < _LEAST_BAR:
+        return share.rjust(room)
     text = f"  {mark} {gauge(number(ratio) or 0.0, width)} {share.lstrip(fmt.ESTIMATE)}"
     return text.ljust(room)[:room]
 
@@ -178,7 +186,15 @@ def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:
     left = pad(
         line(Span("  "), Span(more, Role.LABEL), Span(f"{held}   {queue}", Role.MUTED)), room
     )
+    rest = form.width - width_of(left) - width_of(added)
+    if width_of(verdict) > rest:
+        verdict = fit(verdict, rest) if rest >= _LEAST_VERDICT else _mark(verdict)
     return line(left, added, verdict)
+
+
+def _mark(verdict: Line) -> Line:
+    """The glyph that a verdict begins with, where there is no room for its words."""
+    return line(verdict[0]._replace(text=verdict[0].text[:2])) if verdict else verdict
 
 
 def _then(reading: Reading, form: Layout) -> Line:

@@ -79,6 +79,8 @@ def mode(info: SpeculationInfo) -> Line:
 def _curve(info: SpeculationInfo, width: int) -> Line:
     per_pass = f"{shown(info.tokens_per_pass, fmt.rate)} tok/pass"
     curve = info.accepted_ratio_per_position
+    if isinstance(info.tokens_per_pass, Missing):
+        return gap(info.tokens_per_pass)
     if isinstance(curve, Missing):
         return flow([line(per_pass), gap(curve)], width)
     ratios = [number(ratio) for ratio in curve]

@@ -9,12 +9,12 @@ from textual.geometry import Size
 from a40console.model.figures import Missing, number
 from a40console.tui import format as fmt
 from a40console.tui.format import shown
-from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, rule, width_of
+from a40console.tui.ink import Line, Role, Span, clean, flow, line, rule, width_of
 from a40console.tui.panels.findings import GLYPHS
 from a40console.tui.past import Mark
 from a40console.tui.raster import ROW_BARS, area_chart, scale, spark
 from a40console.tui.reading import Reading
-from a40console.tui.time_axis import cell_of, clock_span, labels, ticks
+from a40console.tui.time_axis import cell_of, clock_span, labels, ruled, ticks
 
 AXIS = 9
 """Cells before the charts: tick labels, names, and the axis."""
@@ -22,7 +22,6 @@ AXIS = 9
 TAIL = 8
 """Cells behind the charts, for one figure."""
 
-_EVENTS = 6
 _GENERATION = "generation_tokens_per_s"
 _PEAK = "generation_peak_tokens_per_s"
 _TIME_KEYS = (
@@ -144,20 +143,18 @@ def _tick(value: float) -> str:
 def _axis(reading: Reading, cells: int) -> Line:
     """The time axis: a tick over each clock time, a mark and a word where something happened."""
     since_s, end_s = reading.view.window(reading.past.now_s)
-    drawn: list[tuple[str, Role]] = [("─", Role.RULE)] * cells
-    for tick in ticks(since_s, end_s, cells):
-        drawn[tick.cell] = ("┴", Role.RULE)
+    drawn = ruled(ticks(since_s, end_s, cells), cells)
     marks = reading.past.visible_marks(reading.view)
     places = [(mark, cell_of(mark.at_s, since_s, end_s, cells)) for mark in marks]
     for mark, at in places:
-        drawn[at] = (glyph_of(mark), _role(mark))
+        drawn[at] = (glyph_of(mark), role_of(mark))
     taken = {at for _, at in places}
     for mark, at in sorted(places, key=lambda place: (_rank(place[0]), -place[0].at_s)):
         word = clean(mark.label)
         for start in (at + 1, at - len(word)):
             room = range(start - (start < at), start + len(word) + (start > at))
             if start >= 0 and start + len(word) <= cells and taken.isdisjoint(room):
-                drawn[start : start + len(word)] = [(letter, _role(mark)) for letter in word]
+                drawn[start : start + len(word)] = [(letter, role_of(mark)) for letter in word]
                 taken.update(room)
                 break
     return line(*(Span(letter, role) for letter, role in drawn))
@@ -173,7 +170,8 @@ def glyph_of(mark: Mark) -> str:
     return "◆" if mark.note else GLYPHS.get(mark.severity, GLYPHS["error"])[0]
 
 
-def _role(mark: Mark) -> Role:
+def role_of(mark: Mark) -> Role:
+    """How gravely a mark is drawn."""
     if mark.note:
         return Role.KEY
     return {"info": Role.MUTED, "warn": Role.WARN}.get(mark.severity, Role.BAD)
@@ -207,26 +205,3 @@ def passes(reading: Reading) -> Line:
         Span(" × ", Role.MUTED),
         f"{shown(throughput.sequences_per_pass, fmt.rate)} sequences",
     )
-
-
-def happened(reading: Reading, size: Size) -> list[Line]:
-    """The newest events of the span that is looked at, as many as there are rows."""
-    marks = reading.past.visible_marks(reading.view)
-    if size.height < 1:
-        return []
-    if not marks:
-        known = f"nothing in {span_name(reading)}" if reading.past.now_s else fmt.DASH
-        return [line(Span("Events       ", Role.LABEL), Span(known, Role.MUTED))]
-    lines = []
-    for index, mark in enumerate(reversed(marks[-size.height :])):
-        at = fmt.clock_of(mark.at_s)
-        head = Span("Events       " if index == 0 else " " * 13, Role.LABEL)
-        glyph = Span(f"{glyph_of(mark)} ", _role(mark))
-        told = line(head, Span(f"{at} ", Role.MUTED), glyph, clean(mark.text or mark.label))
-        lines.append(fit(told, size.width))
-    return lines
-
-
-def newest_events(reading: Reading, size: Size) -> list[Line]:
-    """The newest events of the span that is looked at, few enough to leave room below them."""
-    return happened(reading, Size(size.width, _EVENTS))

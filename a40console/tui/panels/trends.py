@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from textual.geometry import Size
@@ -17,6 +18,9 @@ from a40console.tui.widgets.lines import Draw
 
 _CHART_ROWS = 3
 """A chart of fewer rows says no more than a spark."""
+
+
+_FEWEST_CELLS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,13 @@ TRENDS = (
 """In the order in which they get the rows that there are."""
 
 
-def trends(reading: Reading, size: Size) -> list[Line]:
-    """As many figures as there are rows for, those that are known first."""
+def trends(
+    reading: Reading, size: Size, elsewhere: Collection[str | None] = frozenset()
+) -> list[Line]:
+    """As many figures as there are rows for, those that are known first.
+
+    What is drawn elsewhere on the same screen is left to that place.
+    """
     cells = cells_of(size.width)
     if cells < 4:
         return []
@@ -62,6 +71,8 @@ def trends(reading: Reading, size: Size) -> list[Line]:
     for trend in TRENDS:
         if len(drawn) == size.height:
             break
+        if trend.figure in elsewhere:
+            continue
         values = reading.past.series(trend.figure, reading.view, cells, trend.kind)
         known = [value for value in values if value is not None]
         if known:
@@ -83,13 +94,29 @@ def _row(trend: Trend, values: list[float | None], highest: float) -> Line:
     )
 
 
+def chosen(reading: Reading, size: Size, *choices: str) -> str | None:
+    """Which of the choices a chart of that size draws; None where it draws none."""
+    cells = size.width - AXIS
+    if cells < _FEWEST_CELLS or size.height < _CHART_ROWS:
+        return None
+    for trend in _wanted(choices):
+        values = reading.past.series(trend.figure, reading.view, cells, trend.kind)
+        if any(value is not None for value in values):
+            return trend.figure
+    return None
+
+
+def _wanted(choices: Sequence[str]) -> list[Trend]:
+    return [trend for choice in choices for trend in TRENDS if trend.figure == choice]
+
+
 def trend_chart(*choices: str) -> Draw:
     """A drawer of one figure as an area: the first of the choices that the history knows."""
-    wanted = [trend for choice in choices for trend in TRENDS if trend.figure == choice]
+    wanted = _wanted(choices)
 
     def draw(reading: Reading, size: Size) -> list[Line]:
         cells = size.width - AXIS
-        if cells < 8 or size.height < _CHART_ROWS:
+        if cells < _FEWEST_CELLS or size.height < _CHART_ROWS:
             return []
         for trend in wanted:
             values = reading.past.series(trend.figure, reading.view, cells, trend.kind)

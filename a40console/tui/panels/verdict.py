@@ -19,6 +19,8 @@ _HEAD = 11
 
 _SHORT_HEAD = 5
 _NARROW = 100
+_FIGURE = 6
+"""Cells of the first figure of a line, so that speed and price end below each other."""
 
 _STATES: dict[EngineState, tuple[str, str, Role]] = {
     EngineState.ABSENT: ("○", "NO ENGINE", Role.MUTED),
@@ -80,7 +82,7 @@ def _stale(reading: Reading, width: int) -> Line:
     elif trouble is not None and reading.remote:
         message, why = clean(trouble.message), clean(f" {trouble.evidence}")
     else:
-        message = "no service answers (reconnecting)"
+        message = "reconnecting"
     seen = f"last seen {fmt.age(reading.age_s)} ago" if reading.snapshot.seq else "never seen"
     head = line(_head("✖", "NO SERVICE", Role.BAD, width), whose)
     return line(head, message, Span(f", {seen}{why}", Role.MUTED))
@@ -126,25 +128,30 @@ def _serving(reading: Reading, width: int) -> Line:
     head = line(head, _simulated(snapshot), _far(reading))
     if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
         left = line(head, _speed(snapshot, width))
+        name = line(clean(known(engine.profile, "")))
+        if width < _NARROW and width_of(left) + 2 + width_of(name) > width:
+            left = line(head, _speed(snapshot, width, zeros=False))
     elif engine.state in _TRANSITIONS:
         left = line(head, _starting(engine))
     else:
         left = line(head, _resting(reading))
-    return spread(left, _identity(snapshot, width - width_of(left) - 3), width - 1)
+    return spread(left, _identity(snapshot, width - width_of(left) - 2), width - 1)
 
 
-def _speed(snapshot: Snapshot, width: int) -> Line:
+def _speed(snapshot: Snapshot, width: int, *, zeros: bool = True) -> Line:
     throughput = snapshot.throughput
     rate = present(
         throughput.generation_tokens_per_s, throughput.age_s, interval_s=snapshot.interval_s
     )
     speed = shown(rate, fmt.rate)
     paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
-    gap = "   " if width >= _NARROW else "  "
-    return line(paused, Span(f"{speed:>5}", Role.STRONG), f" tok/s{gap}", _load(snapshot, width))
+    wide = width >= _NARROW
+    figure = Span(f"{speed:>{_FIGURE if wide else _FIGURE - 1}}", Role.STRONG)
+    return line(paused, figure, " tok/s", "   " if wide else "  ", _load(snapshot, width, zeros))
 
 
-def _load(snapshot: Snapshot, width: int) -> Line:
+def _load(snapshot: Snapshot, width: int, zeros: bool) -> Line:
+    """How many requests are where; what is nowhere gives way where `zeros` are too many."""
     dot = " · " if width >= _NARROW else " "
     requests = snapshot.requests
     if isinstance(snapshot.slots, Missing):
@@ -152,10 +159,13 @@ def _load(snapshot: Snapshot, width: int) -> Line:
         waiting = shown(requests.waiting, fmt.count)
         return line(f"{running} running{dot}{waiting} queued{dot}{requests.held} held")
     phases = [slot.phase for slot in snapshot.slots]
-    parts = [f"{phases.count('decode')} decoding", f"{phases.count('prefill')} prefill"]
-    if queued := phases.count("queued"):
-        parts.append(f"{queued} queued")
-    return line(dot.join([*parts, f"{requests.held} held"]))
+    counts = (
+        ("decoding", phases.count("decode"), True),
+        ("prefill", phases.count("prefill"), zeros),
+        ("queued", phases.count("queued"), False),
+        ("held", requests.held, zeros),
+    )
+    return line(dot.join(f"{number} {word}" for word, number, even_0 in counts if number or even_0))
 
 
 def _starting(engine: EngineInfo) -> Line:
@@ -275,7 +285,7 @@ def _cost(snapshot: Snapshot, width: int) -> Line:
         return line(head, Span(f"{DASH} {clean(cost.usd_per_hour.reason)}", Role.MUTED))
     hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
     items = [
-        line(f"{shown(cost.usd_per_million.now, fmt.dollars):>6}/1M now"),
+        line(f"{shown(cost.usd_per_million.now, fmt.dollars):>{_FIGURE}}/1M now"),
         *_longer(cost),
         line(hourly + (" with disk" if cost.includes_disk else "")),
         _so_far(cost),

@@ -8,11 +8,12 @@ from a40console.model.command import BY_ID
 from a40console.model.explanation import Cause, Explanation
 from a40console.tui import format as fmt
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, rule, wrap
+from a40console.tui.panels.moments import in_local_time
 
 KeyHint = Callable[[str], str]
 """The key that runs a command, as it is printed; empty for none."""
 
-_NAME = 14
+_NAME = 15
 """Cells of the column of names: the longest cause and two blanks."""
 
 _NAMES = {
@@ -43,7 +44,8 @@ def causes(explanation: Explanation, width: int, hint: KeyHint) -> list[Line]:
     head = line(simulated, Span("Why this speed", Role.TITLE))
     when = line(Span(fmt.clock(explanation.at), Role.MUTED))
     lines = [rule(head, width, when)]
-    lines += _titled(name_of(first.cause).upper(), Role.STRONG, first.text, width)
+    told = first.text.removeprefix(f"{first.cause}: ")
+    lines += _titled(name_of(first.cause).upper(), Role.STRONG, told, width)
     lines += _figures(first, width) or [_dash("no figure speaks for it")]
     lines += _remedy(first, width, hint)
     if others:
@@ -77,7 +79,7 @@ def _figures(cause: Cause, width: int) -> list[Line]:
     room = width - _NAME - 2
     lines: list[Line] = []
     current = ""
-    for piece in map(clean, cause.evidence):
+    for piece in map(clean, map(in_local_time, cause.evidence)):
         joined = f"{current}{_DOT}{piece}" if current else piece
         if current and len(joined) > room:
             lines += wrap(current, room, Role.TEXT)

@@ -104,10 +104,14 @@ class EngineScreen(MonitorScreen):
         return f"{key} {word}" if key else word
 
     def show(self, reading: Reading) -> None:
-        """Draw the facts, and grey the buttons that would do nothing."""
+        """Draw the facts, and grey the buttons that would do nothing.
+
+        Where all of them do not fit, nobody connects a client to what an engine left behind.
+        """
         super().show(reading)
         left_over = reading.snapshot.engine.state is EngineState.ORPHANED
         self.query_one("#engine-clean").display = left_over
+        self.query_one("#client-env").display = not (left_over and self.has_class("-narrow"))
         for button in self.query(Button):
             reason = why_not(BY_ID[button.name or ""], reading)
             if button.disabled is not (reason is not None):

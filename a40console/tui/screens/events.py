@@ -159,7 +159,8 @@ class EventsScreen(MonitorScreen):
         return panel.cut(panel.detail(self._chosen, size.width, reading), size)
 
     def _about(self, reading: Reading, size: Size) -> list[Line]:
-        return [panel.about(self._chosen, self._journal, self._trouble, size.width)]
+        place = self._entries.place
+        return [panel.about(self._chosen, place, self._journal, self._trouble, size.width)]
 
     def _strip_heading(self, reading: Reading, size: Size) -> list[Line]:
         return [strip_heading(self._points, self._kept, size.width)]

@@ -44,7 +44,7 @@ class ExplainScreen(MonitorScreen):
     """Asks the service why, again with each snapshot; two columns where there is room."""
 
     CSS_PATH = ["monitor.tcss", "explain.tcss"]
-    VIEW = "limit.explain"
+    VIEW = "limit.why"
     AUTO_FOCUS = "#scroll"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back", show=False)]
 

@@ -24,6 +24,7 @@ from a40console.tui.clipboard import copy
 from a40console.tui.ink import Line
 from a40console.tui.output import FirstError, OutputReader
 from a40console.tui.panels import logs as panels
+from a40console.tui.pattern import REMEDY
 from a40console.tui.reading import Reading
 from a40console.tui.screens.dialog import Choice, PickDialog
 from a40console.tui.screens.monitor import MonitorScreen
@@ -207,6 +208,9 @@ class LogsScreen(MonitorScreen):
     @on(LogView.StateChanged)
     def _tell_state(self) -> None:
         log, meaning = self.query_one(LogView), self.query_one("#meaning", Panel)
+        if why := log.buffer.dropped_filter():
+            self.app.say("Filter dropped: it takes too long", f"{why} {REMEDY}", "warning")
+            log.narrow(log.buffer.minimum, log.buffer.filter)
         meaning.display = log.cursor is not None
         meaning.show(self.app.reading)
         self.query_one("#about", Panel).show(self.app.reading)

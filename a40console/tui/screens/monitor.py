@@ -12,7 +12,7 @@ from textual.events import DescendantBlur, DescendantFocus, ScreenResume
 from textual.geometry import Size
 from textual.screen import Screen
 
-from a40console.tui.ink import Line, Role, Span, line, width_of, wrap
+from a40console.tui.ink import Line, Role, Span, fit, line, width_of, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
@@ -104,5 +104,8 @@ class MonitorScreen(Screen[None]):
         text = focused.notes(drawn) if isinstance(focused, Panel) else ""
         lines = wrap(text, size.width - 3, Role.MUTED)
         if len(lines) > size.height:
-            lines = [*lines[: size.height - 1], line(lines[size.height - 1], Span("…", Role.MUTED))]
+            last = lines[size.height - 1]
+            if not last[-1].text.endswith("…"):
+                last = fit(line(last, Span(" …", Role.MUTED)), size.width - 2)
+            lines = [*lines[: size.height - 1], last]
         return [line(" ", entry) for entry in lines]

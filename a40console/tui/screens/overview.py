@@ -14,8 +14,9 @@ from a40console.tui.instant import at_instant
 from a40console.tui.panels import caches, compact, frame, latency, machine, panel_notes, speculation
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.panels.gpus import gpus
-from a40console.tui.panels.speed import newest_events, speed_chart, speed_heading
-from a40console.tui.panels.trends import trend_chart, trends
+from a40console.tui.panels.recent_events import newest_events
+from a40console.tui.panels.speed import speed_chart, speed_heading
+from a40console.tui.panels.trends import chosen, trend_chart, trends
 from a40console.tui.reading import Reading
 from a40console.tui.screens.monitor import MonitorScreen
 from a40console.tui.widgets.lines import Draw, Panel
@@ -32,11 +33,13 @@ _CHART_ROWS = 13
 _TALL_CHART_ROWS = 17
 _CURVE_ROWS = 6
 _ENGINE = ("engine-heading", "speculation", "caches", "latencies", "queue")
-_LOADS = ("gpu_utilization_ratio", "cpu_used_vcpu")
-"""What the machine's chart draws: without a GPU its CPU."""
-
-_STRAINS = ("gpu_power_w", "throttled_ms_per_s")
-"""What its second chart draws."""
+_CHARTS = {
+    "prefill": ("prefill_tokens_per_s",),
+    "held": ("kv_held_ratio",),
+    "load": ("gpu_utilization_ratio", "cpu_used_vcpu"),
+    "strain": ("gpu_power_w", "throttled_ms_per_s"),
+}
+"""What the charts below the instruments draw: of a machine without a GPU its CPU."""
 
 _MACHINE = ("machine-heading", "machine", "gpus")
 
@@ -67,7 +70,7 @@ class OverviewScreen(MonitorScreen):
             with Vertical(id="left"):
                 yield Panel(speed_heading, dom_id="speed-heading")
                 yield Panel(speed_chart, notes=notes.speed_notes, dom_id="chart")
-                yield Panel(trends, notes=notes.trend_notes, dom_id="trends")
+                yield Panel(self._trends, notes=notes.trend_notes, dom_id="trends")
             with Container(id="side"):
                 with Vertical(id="engine"):
                     yield Panel(_heading("Engine"), dom_id="engine-heading")
@@ -77,15 +80,15 @@ class OverviewScreen(MonitorScreen):
                     yield Panel(caches.caches, notes=notes.cache_notes, dom_id="caches")
                     yield Panel(latency.latencies, notes=notes.latency_notes, dom_id="latencies")
                     yield Panel(latency.queue, notes=notes.queue_notes, dom_id="queue")
-                    yield Panel(trend_chart("prefill_tokens_per_s"), dom_id="prefill")
-                    yield Panel(trend_chart("kv_held_ratio"), dom_id="held")
+                    yield Panel(trend_chart(*_CHARTS["prefill"]), dom_id="prefill")
+                    yield Panel(trend_chart(*_CHARTS["held"]), dom_id="held")
                 with Vertical(id="box"):
                     yield Panel(_heading("Machine"), dom_id="machine-heading")
                     yield Panel(machine.machine, notes=notes.machine_notes, dom_id="machine")
                     yield Panel(gpus, notes=notes.gpu_notes, dom_id="gpus")
                     yield Panel(newest_events, dom_id="events")
-                    yield Panel(trend_chart(*_LOADS), dom_id="load")
-                    yield Panel(trend_chart(*_STRAINS), dom_id="strain")
+                    yield Panel(trend_chart(*_CHARTS["load"]), dom_id="load")
+                    yield Panel(trend_chart(*_CHARTS["strain"]), dom_id="strain")
         yield Panel(compact.compact, notes=notes.machine_notes, dom_id="compact")
         yield Panel(first_finding, dom_id="finding")
 
@@ -127,6 +130,12 @@ class OverviewScreen(MonitorScreen):
         roomy = self.has_class("-wide") and self.has_class("-tall")
         rows = _CURVE_ROWS if roomy else 0
         return speculation.speculation(reading, Size(size.width, rows))
+
+    def _trends(self, reading: Reading, size: Size) -> list[Line]:
+        """The figures over time that no chart beside them draws already."""
+        panels = [(self.query_one(f"#{name}", Panel), names) for name, names in _CHARTS.items()]
+        drawn = {chosen(reading, panel.size, *names) for panel, names in panels if panel.display}
+        return trends(reading, size, drawn)
 
     def _rows_below(self, reading: Reading, room: int) -> int:
         """The chart's and the instruments' part of the rows that they share with the table."""

@@ -52,6 +52,11 @@ class EventList(Lines, can_focus=True):
         """The entry under the cursor."""
         return self._events[self._cursor] if self._cursor < len(self._events) else None
 
+    @property
+    def place(self) -> int:
+        """How many entries stand above the cursor."""
+        return self._cursor
+
     def show(self, events: Sequence[Event], none: str) -> None:
         """List these entries, newest first; the cursor stays on its entry unless that is the top.
 

@@ -1,8 +1,8 @@
-"""Widgets of plain lines: one cached strip a row, and only rows that changed are repainted."""
+"""Widgets of plain lines: one cached strip a row, and only what changed is repainted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,8 +10,9 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from a40console.tui.ink import Line, Role, Span, faded, width_of
+from a40console.tui.ink import EMPTY, Line, Role, Span, faded, width_of
 from a40console.tui.reading import Reading
+from a40console.tui.repaint import changed_spans
 from a40console.tui.theming import ink_styles
 
 Draw = Callable[[Reading, Size], Sequence[Line]]
@@ -52,7 +53,6 @@ class Lines(Widget):
         if new == old:
             return
         self._lines = new
-        width = self.size.width
         changed = [
             y
             for y in range(max(len(new), len(old)))
@@ -63,7 +63,13 @@ class Lines(Widget):
         if len(new) != len(old) and self.styles.auto_dimensions:
             self.refresh(layout=True)
         else:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+            self.refresh(*self._changed_regions(old, changed))
+
+    def _changed_regions(self, old: Sequence[Line], rows: Sequence[int]) -> Iterator[Region]:
+        for y in rows:
+            before, after = (lines[y] if y < len(lines) else EMPTY for lines in (old, self._lines))
+            for first, last in changed_spans(before, after, self.size.width):
+                yield Region(first, y, last - first, 1)
 
     def render_line(self, y: int) -> Strip:
         """The strip of one row, from the cache while neither text nor theme changed."""

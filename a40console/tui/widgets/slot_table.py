@@ -12,10 +12,10 @@ from textual.message import Message
 from a40console.model.figures import Missing, number
 from a40console.tui.ink import Line, Role, Span, faded, line
 from a40console.tui.panels import slots
+from a40console.tui.panels.recent_events import happened
 from a40console.tui.panels.resting import resting, serves
 from a40console.tui.panels.slot_columns import CURSOR, Layout, layout
 from a40console.tui.panels.slot_notes import row_notes
-from a40console.tui.panels.speed import happened
 from a40console.tui.reading import Reading
 from a40console.tui.widgets.lines import Panel
 

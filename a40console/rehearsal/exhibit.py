@@ -33,6 +33,7 @@ from a40console.operations.catalogue import summarise
 from a40console.operations.past_starts import PastStarts
 from a40console.paths import Paths, make_private
 from a40console.profiles.loader import load_profiles
+from a40console.rehearsal.day import Rehearsal
 from a40console.service.api import ControlApi
 from a40console.service.board import Board
 from a40console.service.chronicle import Chronicle
@@ -44,7 +45,6 @@ from a40console.service.gateway_door import OPEN_TOKEN
 from a40console.service.journal import Journal
 from a40console.service.past_api import PastRoutes
 from a40console.service.read_marks import ReadMarks
-from a40console.service.rehearsal import Rehearsal
 from a40console.service.tally import Counters, Reading
 from a40console.service.tasks import CommandTasks
 
