@@ -117,11 +117,7 @@ def details() -> dict[str, SessionDetail]:
     for row in several():
         changes: dict[str, Any] = {
             name: getattr(row, name)
-            for name in (
-                "session client phase tool phase_s turns requests context_tokens prompt_tokens "
-                "reused_tokens reread_tokens generated_tokens hit_ratio tokens_per_s "
-                "sustained_tokens_per_s cost_usd started_at last_at capturing"
-            ).split()
+            for name in ["session", "client", "phase", "tool", "phase_s", "turns", "requests", "context_tokens", "prompt_tokens", "reused_tokens", "reread_tokens", "generated_tokens", "hit_ratio", "tokens_per_s", "sustained_tokens_per_s", "cost_usd", "started_at", "last_at", "capturing"]
         }
         found[row.session] = one.detail(**changes)
     first = several()[0].session

@@ -101,9 +101,6 @@ class EngineRow:
 
     first_token_at_s: float | None
     last_token_at_s: float | None
-    queued_s: float | None = None
-    """Between its arrival in the engine and its begin; None while it is not told."""
-
     prefill_ratio: float | None = None
     finish_reason: str | None = None
     ended_at_s: float | None = None

@@ -99,6 +99,12 @@ def _session(data: st.DataObject) -> Session:
         sustained_tokens_per_s=GONE,
         cost_usd=GONE,
         started_at="2026-11-29T14:00:00Z",
+        last_at="2026-11-29T14:07:00Z",
+        tokens_per_s=GONE,
+        ttft_last_s=GONE,
+        ttft_median_s=GONE,
+        compacts_at_tokens=GONE,
+        capturing=False,
     )
 
 

@@ -12,7 +12,7 @@ from a40console.gateway.anthropic.busters import BUSTERS as TAKEN_OUT
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated
 from a40console.model.session import CountDisagreement, PrefixLoss, SessionSigns
-from tests.advisor.conftest import Scene
+from tests.advisor.scenes import Scene
 
 LOSS = PrefixLoss(
     kind="changed",

@@ -14,7 +14,7 @@ from textual.geometry import Size
 from a40console.model.control import Trouble
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing
-from a40console.model.snapshot import Session, Snapshot, SourceStatus
+from a40console.model.snapshot import Snapshot, SourceStatus
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.ink import Line, Role, width_of
 from a40console.tui.keymap import resolve
@@ -44,6 +44,7 @@ from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
 from tests import make_snapshot as make
 from tests.draw_screens import STATES
+from tests.make_session import session
 from tests.tui.fog import REASON, fogged
 
 DRAWERS: dict[str, Callable[[Reading, Size], Sequence[Line]]] = {
@@ -271,25 +272,7 @@ def test_estimates_are_marked_one_by_one() -> None:
 
 
 def test_a_session_whose_client_has_the_turn_is_a_row() -> None:
-    waiting = Session(
-        session="a91c",
-        client="claude-code",
-        phase="client",
-        tool="Bash",
-        phase_s=190.0,
-        turns=41,
-        requests=57,
-        context_tokens=31844,
-        window_tokens=262144,
-        prompt_tokens=900112,
-        reused_tokens=861004,
-        reread_tokens=16400,
-        generated_tokens=28110,
-        hit_ratio=0.957,
-        sustained_tokens_per_s=268.0,
-        cost_usd=0.61,
-        started_at=make.at(7200),
-    )
+    waiting = session(session="a91c")
     drawn = text(table(read(make.snapshot(sessions=(waiting,))), 120))
     assert re.search(r"a91c +claude-code +client's turn: Bash running 3 m", drawn)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from a40console.model.figures import Missing, Text, ratio
+from a40console.model.figures import Missing, Text, number, ratio
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.tui import format as fmt
 from a40console.tui.bins import Bins
@@ -102,7 +102,7 @@ def _told_phases(ended: RecentRequest, width: int) -> list[Line]:
         for name, seconds in phases.items()
         if not isinstance(seconds, Missing)
     ]
-    return _fact("phases", " → ".join(parts), width)
+    return fact("phases", " → ".join(parts), width)
 
 
 def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
