@@ -8,6 +8,7 @@ import uvicorn
 
 from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.auth import allow_this_machine
+from a40console.gateway.bodies import BodyLimits
 from a40console.gateway.meter import Meter
 from a40console.gateway.upstream import Upstream
 from a40console.model.engine import Endpoint
@@ -20,6 +21,7 @@ def main(path: str, port: str) -> None:
         upstream=State(upstream),
         meter=Meter(),
         authorise=allow_this_machine,
+        limits=BodyLimits(wait_s=120),
         collaborators=Collaborators(dialects=NATIVE_ENGINE),
     )
     uvicorn.run(

@@ -29,7 +29,7 @@ BODY = json.dumps(
         "messages": [{"role": "user", "content": [IMAGE]}],
     }
 ).encode()
-READING = 256 * MIB
+READING = 192 * MIB
 """What reading one such body as JSON and writing it anew takes; one is read at a time."""
 
 BUDGET = 256 * MIB

@@ -9,7 +9,7 @@ from a40console.gateway.session_phase import standing
 from a40console.gateway.sessions import KEPT_SESSIONS, SessionBook
 from a40console.model.figures import Estimated, Missing
 from a40console.model.request import EngineRow
-from a40console.model.session import SessionRequest
+from a40console.model.session import SessionRequest, ToolSum
 from tests.gateway.session_clients import HEAD, Answer, Ask, Gateway, block, talk, who
 
 
@@ -84,7 +84,7 @@ def test_a_tool_runs_from_its_call_to_its_result_unless_the_client_says_how_long
     assert sums == {"Bash": (1, 1, 0.567), "Read": (1, 0, 190.0)}
 
 
-def _tools(gateway: Gateway) -> tuple[session_view.ToolSum, ...]:
+def _tools(gateway: Gateway) -> tuple[ToolSum, ...]:
     record = gateway.book.find("7f3a")
     assert record is not None
     return session_view.tool_sums(record)

@@ -216,8 +216,8 @@ def test_a_detail_has_agents_tools_and_the_newest_requests(
 ) -> None:
     gateway.turn(Ask(who(), HEAD + talk(0)), calls=(("Task", "t1"),))
     gateway.turn(Ask(who(agent="Explore a1b2c3d"), HEAD + talk(0)), generated=20)
-    gateway.turn(Ask(who(), HEAD + talk(1), tool_answers=(Answer("t1"),), safeguards=True))
-    live = gateway.ask(Ask(who(), HEAD + talk(2)))
+    gateway.turn(Ask(who(), HEAD + talk(1), tool_answers=(Answer("t1"),)))
+    live = gateway.ask(Ask(who(), HEAD + talk(2), safeguards=True))
     gateway.pass_s(1)
     live.streamed(gateway.clock(), 5)
     speed = slot(session="7f3a", request_id=live.request_id, tokens_per_s=41.5)
