@@ -149,7 +149,10 @@ def console(
     if target is not None:
         from a40console.commands.far import lead
 
-        far = lead(paths, target, there=there, words=ctx.meta.get(WORDS, ()))
+        drawing = [] if color == "auto" else ["--color", color]
+        drawing += [] if in_ascii is None else ["--ascii" if in_ascii else "--unicode"]
+        words = ctx.meta.get(WORDS, ())
+        far = lead(paths, target, there=there, words=words, options=drawing)
         if far.code is not None:
             ctx.exit(far.code)
         paths = far.paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from a40console.model.figures import Estimated, Missing
@@ -13,6 +13,7 @@ from tests import make_snapshot as make
 from tests.make_snapshot import at
 
 LONG = "c3d21f08-0a6b-4f1e-8f0a-0b9d1c2e3f40"
+SHARED = {each.name for each in fields(Session)} & {each.name for each in fields(SessionDetail)}
 UNTOLD = Missing("the engine did not tell")
 
 
@@ -95,7 +96,7 @@ def long_timeline(turns: int = 40) -> tuple[SessionRequest, ...]:
             child = one.request(
                 **(values | {"request_id": f"a40-{turn:04d}-x", "agent": "Explore a1b2c3d"}),
             )
-            rows.append(replace(child, prompt_tokens=9_210, tools=calls))
+            rows.append(replace(child, prompt_tokens=9_210, reused_tokens=8_800, tools=calls))
     rows[-3] = replace(
         rows[-3],
         loss=one.loss(),
@@ -115,10 +116,7 @@ def details() -> dict[str, SessionDetail]:
     """Each of them in full; the first has most to tell."""
     found = {}
     for row in several():
-        changes: dict[str, Any] = {
-            name: getattr(row, name)
-            for name in ["session", "client", "phase", "tool", "phase_s", "turns", "requests", "context_tokens", "prompt_tokens", "reused_tokens", "reread_tokens", "generated_tokens", "hit_ratio", "tokens_per_s", "sustained_tokens_per_s", "cost_usd", "started_at", "last_at", "capturing"]
-        }
+        changes = {name: getattr(row, name) for name in SHARED}
         found[row.session] = one.detail(**changes)
     first = several()[0].session
     many = (
@@ -142,12 +140,19 @@ def details() -> dict[str, SessionDetail]:
     )
     losses = (
         one.loss(kind="compacted", cause="the client summed its history up", remedy="", turn=31),
-        one.loss(kind="evicted", block=None, cause="the same prompt went on, but the engine had "
-                 "it no more", turn=35),
+        one.loss(
+            kind="evicted",
+            block=None,
+            cause="the same prompt went on, but the engine had it no more",
+            turn=35,
+        ),
         one.loss(),
     )
     found[first] = replace(
-        found[first], timeline=long_timeline(), tools=many, losses=losses,
+        found[first],
+        timeline=long_timeline(),
+        tools=many,
+        losses=losses,
         window=replace(one.detail().window, used_ratio=0.77),
         removed={"billing header": 160, "token reminder": 97, "context_management": 160},
     )

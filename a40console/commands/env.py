@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from math import isinf
 
 import click
 
 from a40console.commands.acting import deadline_after, timeout_option
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json, printable, stdout_is_terminal
-from a40console.commands.running import connect
-from a40console.errors import RefusedError, TimedOutError, UsageError
+from a40console.commands.running import POLL_S, connect
+from a40console.errors import NoServiceError, RefusedError, TimedOutError, UsageError
 from a40console.model.client_lines import FORMS, Form, at_address, client_lines
 from a40console.model.control import ClientEnvironment
 from a40console.model.first_request import Arrivals, sentences
@@ -82,7 +83,7 @@ async def _tell(paths: Paths, wanted: Wanted, *, wait_until: float | None) -> No
             arrivals.look(await client.snapshot())
         _print(await client.environment(), wanted)
         if wait_until is not None:
-            await _wait(client, arrivals, wait_until)
+            await _wait(client, arrivals, wait_until, over_link=bool(paths.remote))
 
 
 def _print(environment: ClientEnvironment, wanted: Wanted) -> None:
@@ -130,21 +131,47 @@ def _print_addresses(environment: ClientEnvironment, *, as_json: bool) -> None:
                 click.echo(printable(f"{'':<9} {sentence}"))
 
 
-async def _wait(client: ServiceClient, arrivals: Arrivals, until_s: float) -> None:
+async def _wait(
+    client: ServiceClient, arrivals: Arrivals, until_s: float, *, over_link: bool
+) -> None:
     """Tell what comes first.
 
     Raises:
         TimedOutError: If nothing came.
+        NoServiceError: If the service of this machine ended; a link that is cut is waited for.
     """
     note("Waiting for a request …")
+    try:
+        async with asyncio.timeout(None if isinf(until_s) else until_s - time.monotonic()):
+            while True:
+                try:
+                    await _first(client, arrivals)
+                except NoServiceError as error:
+                    if not over_link:
+                        raise
+                    note(printable(f"{error.message}. Waiting all the same …"))
+                    await _until_it_answers(client)
+                else:
+                    return
+    except TimeoutError as error:
+        raise TimedOutError(
+            "No request came",
+            remedy="Is the client started from the shell that has these lines?",
+        ) from error
+
+
+async def _first(client: ServiceClient, arrivals: Arrivals) -> None:
     async with aclosing(client.snapshots()) as snapshots:
         async for snapshot in snapshots:
             if session := arrivals.look(snapshot):
                 for sentence in sentences(await client.session(session)):
                     note(printable(sentence))
                 return
-            if time.monotonic() > until_s:
-                raise TimedOutError(
-                    "No request came",
-                    remedy="Is the client started from the shell that has these lines?",
-                )
+
+
+async def _until_it_answers(client: ServiceClient) -> None:
+    while True:
+        await asyncio.sleep(POLL_S)
+        with suppress(NoServiceError):
+            await client.hello()
+            return

@@ -19,6 +19,13 @@ from a40console.paths import Paths
 _HERE = frozenset({"env", "links"})
 """Commands whose answer is about this machine, or which are the same from here."""
 
+_NOT_THERE = {
+    "serve": "It would end with this connection. In the background: "
+    "a40console --ssh {target} endpoint --start",
+    "demo": "It is SIMULATED and needs no other machine: a40console demo",
+}
+"""Commands that are of no use at the end of a link, and what to do instead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lead:
@@ -28,7 +35,9 @@ class Lead:
     code: int | None = None
 
 
-def lead(paths: Paths, target: str, *, there: str, words: Sequence[str]) -> Lead:
+def lead(
+    paths: Paths, target: str, *, there: str, words: Sequence[str], options: Sequence[str] = ()
+) -> Lead:
     """Open the link, and run there what is to run there.
 
     Args:
@@ -36,6 +45,7 @@ def lead(paths: Paths, target: str, *, there: str, words: Sequence[str]) -> Lead
         target: The other machine, as the operator wrote it.
         there: The console's command on it.
         words: The command with its arguments; none for the console itself.
+        options: What was said before the command of how to draw, for the command over there.
 
     Raises:
         ConsoleError: If the link cannot be had.
@@ -45,6 +55,11 @@ def lead(paths: Paths, target: str, *, there: str, words: Sequence[str]) -> Lead
         raise UsageError("--there names no command")
     if words and words[0] == "links":
         return Lead(paths)
+    if words and words[0] in _NOT_THERE:
+        raise UsageError(
+            f"{words[0]} does not run over a link",
+            remedy=_NOT_THERE[words[0]].format(target=parse_target(target)),
+        )
     link = open_link(
         paths,
         parse_target(target),
@@ -55,7 +70,8 @@ def lead(paths: Paths, target: str, *, there: str, words: Sequence[str]) -> Lead
     if not words or words[0] in _HERE:
         return Lead(link.paths(paths))
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    done = subprocess.run(link.there(list(words), terminal=terminal), check=False)
+    call = link.there([*options, *words], terminal=terminal)
+    done = subprocess.run(call, check=False)
     return Lead(paths, done.returncode)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import print_json, printable
 from a40console.link.far import is_held
-from a40console.link.opening import end_holder
+from a40console.link.opening import close_link
 from a40console.link.place import LinkPlace, LinkRecord, records
 from a40console.link.target import parse_target
 
@@ -35,8 +37,7 @@ def list_command(invocation: Invocation, *, as_json: bool) -> None:
 def close_command(invocation: Invocation, *, target: str) -> None:
     """End a link; service and engine over there go on."""
     place = LinkPlace(invocation.paths, parse_target(target))
-    closed = end_holder(place)
-    place.record_file.unlink(missing_ok=True)
+    closed = close_link(place, os.environ)
     click.echo(printable(f"{'Closed' if closed else 'There was no'} link to {place.target}"))
 
 

@@ -60,6 +60,9 @@ def assumed(record: Record, true_tokens: float | None, told_output: int | None) 
         return _against(UNKNOWN_MODEL_TOKENS, said, true_tokens, full)
     if full:
         return Assumption(Missing("it does not say, and went beyond the true one"), full, True)
+    if true_tokens is not None and record.hinted and not record.billed:
+        said = "it sends its hints and no billing line: it has its settings from here"
+        return Assumption(Estimated(true_tokens), said)
     if limit is None or true_tokens is None or limit in DEFAULT_OUTPUT_TOKENS:
         return Assumption(Missing("nothing in its requests tells"), "")
     said = f"it asks for max_tokens {limit:,}, not its default: it has its settings from here"

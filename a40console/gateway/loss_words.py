@@ -40,7 +40,7 @@ def cause_of(parting: Parting) -> str:
         case "removed":
             return f"{_place(before)} was dropped"
         case "inserted" if after is not None:
-            return f"{_place(after)} was put in before it"
+            return f"{_place(after)} was put in"
         case _ if after is None or after.kind != before.kind:
             return f"{_place(before)} was replaced"
     if before.kind == "tool_result" and after.characters < before.characters:

@@ -138,10 +138,10 @@ class Probe:
         number = _RELEASE.match(version) if isinstance(version, str) else None
         tells = number is not None and (int(number[1]), int(number[2])) >= _TELLS_STOPS_FROM
         if not tells:
-            named = version if number is not None else "of a version that it does not tell"
+            named = f"this vLLM, {version}," if number is not None else "a vLLM without a version"
             self._say(
-                f"vLLM {named} does not say which stop sequence ended an answer; requests with "
-                "stop sequences are translated"
+                f"{named} does not say which stop sequence ended an answer; requests with stop "
+                "sequences are translated"
             )
         return tells
 

@@ -267,6 +267,9 @@ class Record:
     billed: bool = False
     """Whether it carries Claude Code's billing line."""
 
+    hinted: bool = False
+    """Whether it carries Claude Code's hint headers, which it sends where it is told to."""
+
     highest_context_tokens: int = 0
     """Of the main agent, since its last compaction."""
 

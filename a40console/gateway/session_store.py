@@ -136,6 +136,7 @@ class KeptSession:
     overfull: bool
     safeguards: bool
     billed: bool
+    hinted: bool
     highest_context_tokens: int
     removed: dict[str, int]
     agents: tuple[KeptAgent, ...]
@@ -217,6 +218,7 @@ _PLAIN = (
     "overfull",
     "safeguards",
     "billed",
+    "hinted",
     "highest_context_tokens",
 )
 _ENTRY = (

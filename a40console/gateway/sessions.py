@@ -123,6 +123,7 @@ class SessionBook:
             record.max_tokens = asked.max_tokens or record.max_tokens
             record.safeguards = asked.safeguards
             record.billed = asked.removed.get(BILLING_LINE, 0) > 0
+            record.hinted = identity.prompt_id is not None
         take_tools(record, agent.name, asked, at_s)
         outline = asked.outline[:KEPT_BLOCKS_A_PROMPT]
         entry = Entry(

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from a40console.errors import ConsoleError, NoServiceError, RefusedError
+from a40console.errors import ConsoleError, Exit, NoServiceError, RefusedError
 from a40console.link.place import LinkPlace
 from a40console.link.ssh import Forward, Ssh, through_login_shell
 
@@ -37,6 +37,10 @@ class Endpoint:
     control_socket: str
     gateway: str
     """`host:port`; empty while the service does not run."""
+
+
+class AnsweredError(ConsoleError):
+    """What the console over there answered is an error of its own."""
 
 
 class Connection:
@@ -202,10 +206,11 @@ class Connection:
         answer = _answer(done.stdout)
         if isinstance(answer.get("error"), dict):
             error = answer["error"]
-            raise ConsoleError(
+            raise AnsweredError(
                 f"On {target}: {error.get('message', 'an error without words')}",
                 evidence=str(error.get("evidence", "")),
                 remedy=str(error.get("remedy", "")),
+                exit_code=_exit(error.get("exit_code")),
             )
         try:
             return Endpoint(
@@ -232,6 +237,8 @@ def free_port(wanted: int) -> int:
     """The port itself where nobody listens on it, else any that is free."""
     for port in (wanted, 0):
         with socket.socket() as door:
+            # Connections that ended a moment ago, our own among them, keep nobody from it.
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 door.bind(("127.0.0.1", port))
             except (OSError, OverflowError):
@@ -259,6 +266,14 @@ def _answer(text: str) -> dict[str, Any]:
             if isinstance(found, dict):
                 return found
     return {}
+
+
+def _exit(code: Any) -> Exit:
+    """The exit code over there; one that we do not know is a refusal."""
+    try:
+        return Exit(code)
+    except ValueError:
+        return Exit.REFUSED
 
 
 def _last_line(text: str) -> str:

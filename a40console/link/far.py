@@ -25,6 +25,12 @@ class Far:
     def __init__(self, place: LinkPlace) -> None:
         self._place = place
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """What to call the service in a sentence, and how to call a command for it."""
+        target = self._place.target
+        return f"service on {target}", f"a40console --ssh {target}"
+
     def address(self, url: str) -> str:
         """An address of the gateway over there, as this machine reaches it.
 

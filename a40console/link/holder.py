@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-
-import psutil
+from pathlib import Path
 
 from a40console.errors import ConsoleError
-from a40console.link.connection import Connection, gateway_forward
+from a40console.link.connection import Connection, free_port, gateway_forward
+from a40console.link.greeting import gateway_of
 from a40console.link.place import LinkPlace, LinkRecord, State
 from a40console.link.ssh import CONNECT_TIMEOUT_S, Forward, Ssh, program_of
 from a40console.link.target import parse_target
@@ -29,6 +29,9 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 15.0
 GIVE_UP_S = 24 * 3600.0
 """A machine that was not reached for a day is gone: pods are thrown away."""
+
+FOLLOW_PERIOD_S = 5.0
+"""How often is looked whether the gateway moved: some 300 bytes."""
 
 LOOK_S = 0.5
 """How often is looked whether the connection stands: on some systems nothing else tells its end."""
@@ -71,22 +74,50 @@ class Holder:
         self._record = record
         self._sleep = sleep
         self._master: subprocess.Popen[bytes] | None = None
+        self._moved = ""
+        """Why the gateway has another port here than before; empty while it has not."""
 
     def run(self) -> None:
         """Hold the link until it is closed, or cannot be had without the operator."""
+        pid: int | None = None
         try:
             pid = self._connection.master_pid()  # the operator logged in just now
             while pid is not None or (pid := self._find_again()):
-                self._say("up")
-                while self._stands(pid):
-                    self._sleep(LOOK_S)
+                self._say("up", self._moved)
+                self._watch(pid)
                 self._record = replace(self._record, drops=self._record.drops + 1)
                 pid = None
         except EndedError:
             self._connection.end()
+            if pid is not None and _lives(pid):
+                os.kill(pid, signal.SIGTERM)  # its socket is gone: temporary folders are cleaned
             self._say("ended", "it was closed")
         finally:
+            if self._master is not None and self._master.poll() is None:
+                self._master.kill()
             self._place.control.unlink(missing_ok=True)
+
+    def _watch(self, pid: int) -> None:
+        """Return once the connection has ended; the gateway may move over there meanwhile."""
+        next_s = time.monotonic() + FOLLOW_PERIOD_S
+        while _lives(pid) if self._master is None else self._master.poll() is None:
+            if time.monotonic() > next_s:
+                self._follow()
+                next_s = time.monotonic() + FOLLOW_PERIOD_S
+            self._sleep(LOOK_S)
+
+    def _follow(self) -> None:
+        """Lead to where the gateway is by now: a service that came back may listen elsewhere."""
+        gateway = gateway_of(self._place.control)
+        if not gateway or gateway == self._known().gateway_there:
+            return
+        with self._place.being_made():
+            record = self._known()
+            if gateway == record.gateway_there:
+                return  # a console found out first
+            with contextlib.suppress(ConsoleError, OSError):
+                self._record = lead_to(self._place, self._connection, record, gateway=gateway)
+                self._say("up", self._moved)
 
     def _find_again(self) -> int | None:
         """Connect, however long it takes; None where it cannot be without the operator."""
@@ -122,6 +153,7 @@ class Holder:
             self._sleep(_POLL_S)
         try:
             self._ask_anew()
+            self._keep_port()
             self._connection.forward(*forwards(self._place, self._record))
         except ConsoleError:
             self._connection.end()
@@ -135,38 +167,104 @@ class Holder:
         with contextlib.suppress(ConsoleError):
             there = self._connection.endpoint()
             self._record = replace(
-                self._place.record() or self._record,
+                self._known(),
                 drops=self._record.drops,
                 control_there=there.control_socket,
                 gateway_there=there.gateway or self._record.gateway_there,
             )
 
-    def _stands(self, pid: int) -> bool:
-        if self._master is not None and self._master.pid == pid:
-            return self._master.poll() is None
-        try:
-            # In a pod nobody may reap it: a zombie has ended.
-            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+    def _keep_port(self) -> None:
+        """Take another port only where somebody took ours while the link was down."""
+        wanted = self._record.gateway_port
+        port = free_port(wanted) if wanted else 0
+        if port != wanted:
+            self._moved = (
+                f"port {wanted} of this machine was taken while the link was down: "
+                f"the gateway is at {port} now"
+            )
+            self._keep(replace(self._record, gateway_port=port))
+
+    def _known(self) -> LinkRecord:
+        """The newest word: a console may have written it."""
+        return self._place.record() or self._record
 
     def _say(self, state: State, reason: str = "") -> None:
-        # A console may have found out meanwhile that the service moved.
-        record = replace(self._place.record() or self._record, drops=self._record.drops)
+        record = replace(self._known(), drops=self._record.drops)
         if state != record.state:
             since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             record = replace(record, state=state, since=since)
-        self._record = replace(record, reason=reason)
+        self._keep(replace(record, reason=reason))
+
+    def _keep(self, record: LinkRecord) -> None:
+        self._record = record
         with contextlib.suppress(OSError):  # a full disk does not end a link
-            self._place.write(self._record)
+            self._place.write(record)
 
 
 def forwards(place: LinkPlace, record: LinkRecord) -> tuple[Forward, ...]:
     """What the link leads over: the control socket, and the gateway once it is known where."""
+    if not record.control_there:
+        return ()
     control = Forward(str(place.control), record.control_there)
     if not (record.gateway_there and record.gateway_port):
         return (control,)
     return (control, gateway_forward(record.gateway_port, record.gateway_there))
+
+
+def lead_to(
+    place: LinkPlace,
+    connection: Connection,
+    record: LinkRecord,
+    *,
+    gateway: str,
+    control: str | None = None,
+) -> LinkRecord:
+    """Lead a link that stands to where the service is by now; what is so then.
+
+    Args:
+        place: Where the link is.
+        connection: What carries it.
+        record: What was known of it.
+        gateway: `host:port` over there; empty where nobody knows.
+        control: The control socket over there; None where it stays.
+
+    Raises:
+        RefusedError: If it cannot be forwarded.
+    """
+    control = control or record.control_there
+    if (record.control_there, record.gateway_there) == (control, gateway):
+        return record
+    old = forwards(place, record)
+    port = record.gateway_port or (free_port(port_of(gateway)) if gateway else 0)
+    record = replace(
+        record,
+        control_there=control,
+        gateway_there=gateway or record.gateway_there,
+        gateway_port=port,
+    )
+    new = forwards(place, record)
+    connection.cancel(*(forward for forward in old if forward not in new))
+    connection.forward(*(forward for forward in new if forward not in old))
+    place.write(record)
+    return record
+
+
+def port_of(address: str) -> int:
+    """The port of `host:port`; 0 where it names none."""
+    _, _, port = address.rpartition(":")
+    return int(port) if port.isdecimal() else 0
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process of this user lives. In a pod nobody may reap it: a zombie has ended."""
+    try:
+        os.kill(pid, 0)
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except ProcessLookupError:
+        return False
+    except OSError:  # a system without /proc
+        return True
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def main(arguments: list[str]) -> int:

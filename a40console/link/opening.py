@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from a40console import __version__
 from a40console.errors import ConsoleError, NoServiceError, RefusedError
-from a40console.link.connection import Connection, Endpoint, free_port
-from a40console.link.holder import forwards
+from a40console.link.connection import AnsweredError, Connection, Endpoint, free_port
+from a40console.link.holder import forwards, lead_to, port_of
 from a40console.link.place import LinkPlace, LinkRecord
 from a40console.link.ssh import Ssh, program_of, through_login_shell
 from a40console.link.target import Target
+from a40console.model.snapshot import PROTOCOL_VERSION
 from a40console.paths import Paths
 
 USUAL_GATEWAY_PORT = 8080
@@ -70,28 +74,38 @@ def open_link(
     ssh = Ssh(target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, console)
     link = Link(target, place, ssh, console)
-    pid = connection.master_pid()
-    if pid is None or not place.is_held():
-        end_holder(place)
-        if pid is None:
-            connection.log_in()
-        try:
-            record = _record(place, connection, may_start)
-            connection.forward(*forwards(place, record))
-            place.write(record)
-            _hold(place, target, console)
-        except BaseException:
-            connection.end()  # nobody would hold it
-            raise
-    else:
-        _renew(place, connection, may_start)
+    with place.being_made():
+        if connection.master_pid() is not None and place.is_held():
+            _renew(place, connection, may_start)
+        else:
+            _make(link, connection, may_start, _environment(paths, environment))
     return link
+
+
+def _make(
+    link: Link, connection: Connection, may_start: MayStart | None, environment: Mapping[str, str]
+) -> None:
+    """Log in, where no connection is left of an earlier holder, and leave the link to a new one."""
+    place = link.place
+    end_holder(place)
+    if connection.master_pid() is None:
+        connection.log_in()
+    elif (before := place.record()) is not None:
+        connection.cancel(*forwards(place, before))
+    try:
+        record = _record(place, connection, may_start)
+        connection.forward(*forwards(place, record))
+        place.write(record)
+        _hold(link, environment)
+    except BaseException:
+        connection.end()  # nobody would hold it
+        raise
 
 
 def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None) -> LinkRecord:
     there = _endpoint(connection, place.target, may_start)
     before = place.record()
-    wanted = before.gateway_port if before and before.gateway_port else _port_of(there.gateway)
+    wanted = before.gateway_port if before and before.gateway_port else port_of(there.gateway)
     return LinkRecord(
         target=str(place.target),
         state="up",
@@ -104,28 +118,40 @@ def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None
 
 def _renew(place: LinkPlace, connection: Connection, may_start: MayStart | None) -> None:
     """A service that came back over there may listen elsewhere by now."""
-    record = place.record()
     there = _endpoint(connection, place.target, may_start)
-    if record is None or (record.control_there, record.gateway_there) == (
-        there.control_socket,
-        there.gateway,
-    ):
+    record = place.record()
+    if record is None:
         return
-    connection.cancel(*forwards(place, record))
-    port = record.gateway_port or (free_port(_port_of(there.gateway)) if there.gateway else 0)
-    record = replace(
-        record,
-        control_there=there.control_socket,
-        gateway_there=there.gateway,
-        gateway_port=port,
-    )
-    connection.forward(*forwards(place, record))
-    place.write(record)
+    control = forwards(place, record)[:1]
+    if not place.control.exists():  # temporary folders are cleaned
+        connection.cancel(*control)
+        connection.forward(*control)
+    lead_to(place, connection, record, gateway=there.gateway, control=there.control_socket)
 
 
 def _endpoint(connection: Connection, target: Target, may_start: MayStart | None) -> Endpoint:
-    there = connection.endpoint()
-    if there.running or may_start is None:
+    """Where the service is; asked whether to start it where a console needs one.
+
+    Raises:
+        ConsoleError: If it is needed and not there, or speaks another protocol. A command that runs
+            over there is told by itself what is wrong there.
+    """
+    try:
+        there = connection.endpoint()
+    except AnsweredError:
+        if may_start is not None:
+            raise
+        return Endpoint(version="", protocol=0, running=False, control_socket="", gateway="")
+    if may_start is None:
+        return there
+    if there.protocol != PROTOCOL_VERSION:
+        raise RefusedError(
+            f"a40console on {target} is version {there.version} and speaks another protocol",
+            evidence=f"its protocol {there.protocol}, ours {PROTOCOL_VERSION} ({__version__})",
+            remedy="Bring both machines to the same version. Commands run there all the same: "
+            f"a40console --ssh {target} status",
+        )
+    if there.running:
         return there
     if not may_start(f"No service runs on {target}. Start it there?"):
         raise NoServiceError(
@@ -135,10 +161,11 @@ def _endpoint(connection: Connection, target: Target, may_start: MayStart | None
     return connection.endpoint(start=True)
 
 
-def _hold(place: LinkPlace, target: Target, console: tuple[str, ...]) -> None:
+def _hold(link: Link, environment: Mapping[str, str]) -> None:
     """Leave the link to a process of its own."""
-    words = [sys.executable, "-P", "-m", "a40console.link.holder", str(target), *console]
-    with (place.record_file.with_suffix(".out")).open("wb") as output:
+    place = link.place
+    words = [sys.executable, "-P", "-m", "a40console.link.holder", str(link.target), *link.console]
+    with place.output.open("wb") as output:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
@@ -146,11 +173,12 @@ def _hold(place: LinkPlace, target: Target, console: tuple[str, ...]) -> None:
             stderr=output,
             cwd="/",
             start_new_session=True,
+            env=dict(environment),
         )
     deadline_s = time.monotonic() + HOLDER_TIMEOUT_S
     while not place.is_held():
         if process.poll() is not None or time.monotonic() > deadline_s:
-            said = place.record_file.with_suffix(".out").read_text(errors="replace")
+            said = place.output.read_text(errors="replace")
             raise ConsoleError(
                 "The link does not outlive this console",
                 evidence=said.strip().splitlines()[-1] if said.strip() else "its holder ended",
@@ -167,7 +195,8 @@ def end_holder(place: LinkPlace) -> bool:
     pid = place.holder_pid()
     if pid is None:
         return False
-    os.kill(pid, 15)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
     deadline_s = time.monotonic() + END_TIMEOUT_S
     while place.is_held():
         if time.monotonic() > deadline_s:
@@ -180,6 +209,23 @@ def end_holder(place: LinkPlace) -> bool:
     return True
 
 
-def _port_of(address: str) -> int:
-    _, _, port = address.rpartition(":")
-    return int(port) if port.isdecimal() else 0
+def close_link(place: LinkPlace, environment: Mapping[str, str]) -> bool:
+    """End a link and all that is left of one; whether there was any.
+
+    Raises:
+        RefusedError: If its holder does not end.
+    """
+    ssh = Ssh(place.target, place.master, place.log, program_of(environment))
+    connection = Connection(ssh, place, ())
+    closed = end_holder(place)
+    if place.master.exists() and connection.master_pid() is not None:  # its holder was killed
+        connection.end()
+        closed = True
+    place.forget()
+    return closed
+
+
+def _environment(paths: Paths, environment: Mapping[str, str]) -> dict[str, str]:
+    """Ours, with a home that holds in another working folder."""
+    home = {"A40CONSOLE_HOME": str(paths.home)} if environment.get("A40CONSOLE_HOME") else {}
+    return {**environment, **home}

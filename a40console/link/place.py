@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from a40console.paths import Paths, make_private
 
 State = Literal["connecting", "up", "down", "refused", "ended"]
 LOCK_TRIES, LOCK_REST_S = 5, 0.05
+TURN_TIMEOUT_S = 60.0
 _STATES = ("connecting", "up", "down", "refused", "ended")
 
 
@@ -61,7 +62,11 @@ class LinkPlace:
 
         self.record_file = paths.state / "links" / f"{digest}.json"
         self.log = paths.state / "links" / f"{digest}.log"
+        self.output = paths.state / "links" / f"{digest}.out"
+        """What the holder says where nobody listens."""
+
         self._lock = paths.state / "links" / f"{digest}.lock"
+        self._turn = paths.state / "links" / f"{digest}.turn"
 
     @property
     def control(self) -> Path:
@@ -114,6 +119,27 @@ class LinkPlace:
         except (OSError, ValueError):
             return None
 
+    def forget(self) -> None:
+        """Remove what a link that has ended left here."""
+        for file in (self.record_file, self.log, self.output, self.control, self.master):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    @contextmanager
+    def being_made(self) -> Iterator[None]:
+        """Be the only one who opens this link or leads it elsewhere; waits for the one who is.
+
+        Raises:
+            RefusedError: If that one takes more than a minute.
+        """
+        fd = os.open(self._turn, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _take_turn(fd, self.target)
+            yield
+        finally:
+            os.close(fd)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be the one holder of this link.
@@ -140,6 +166,23 @@ def _lock(fd: int, target: Target) -> None:
         else:
             return
     raise RefusedError(f"Another process holds the link to {target}")
+
+
+def _take_turn(fd: int, target: Target) -> None:
+    deadline_s = time.monotonic() + TURN_TIMEOUT_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if time.monotonic() > deadline_s:
+                raise RefusedError(
+                    f"Another console has been opening the link to {target} "
+                    f"for {TURN_TIMEOUT_S:.0f} s",
+                    remedy="Is it asking for a password? Answer there, or end it.",
+                ) from error
+            time.sleep(LOCK_REST_S)
+        else:
+            return
 
 
 def records(paths: Paths) -> list[LinkRecord]:

@@ -7,7 +7,7 @@ socket and the gateway. The operator's configuration, agent, host keys and jump 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,15 @@ ALIVE_PERIOD_S = 5
 ALIVE_MISSED = 3
 """A link is given up that has said nothing for 15 s."""
 
+_CALL = "A40CONSOLE_CALL"
+_UNSAFE = frozenset("\\'\"!%$`\n\r\t")
+"""What one of the shells, or printf, would not leave as it is."""
+
+_LOG_IN = (
+    'case "${SHELL##*/}" in *csh) set -- -c;; *) set -- -lc;; esac; '  # csh takes -l alone
+    f'exec "${{SHELL:-/bin/sh}}" "$@" \'exec sh -c \'"\'"\'eval "${_CALL}"\'"\'"'
+)
+
 _OPTIONS = {
     "ConnectTimeout": CONNECT_TIMEOUT_S,
     "ServerAliveInterval": ALIVE_PERIOD_S,
@@ -30,6 +39,7 @@ _OPTIONS = {
     "ForwardAgent": "no",
     "ForwardX11": "no",
     "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
     "ControlPersist": "no",
     "LogLevel": "ERROR",
     # What an earlier link left behind is no reason not to listen there again.
@@ -88,6 +98,8 @@ class Ssh:
         """
         options = {"ControlMaster": "no", "ProxyCommand": "false", "BatchMode": "yes"}
         options |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
+        # The operator's own command for this host would stand in the way of ours.
+        options["RemoteCommand"] = "none"
         tty = "-t" if terminal else "-T"
         return [*self._call(options), tty, *self.target.arguments, command]
 
@@ -101,6 +113,14 @@ def program_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(shlex.split(environment.get(SSH_VARIABLE, ""))) or ("ssh",)
 
 
-def through_login_shell(words: list[str]) -> str:
-    """A command line for the other side, with the PATH that its user has when he logs in."""
-    return f'exec "${{SHELL:-/bin/sh}}" -lc {shlex.quote("exec " + shlex.join(words))}'
+def through_login_shell(words: Sequence[str]) -> str:
+    """A command line for the other side, with the PATH that its user has when he logs in.
+
+    Two shells that we do not know read it: the one that sshd starts, and that of the login. fish
+    and csh are no `sh`, so either gets only what all of them read alike: one text in single
+    quotes, in which are no quote, no backslash before either, no line's end and no `!`.
+    """
+    call = shlex.quote(f"unset {_CALL}; exec {shlex.join(words)}")
+    script = f"{_CALL}={call}; export {_CALL}; {_LOG_IN}"
+    told = "".join(f"\\{ord(char):03o}" if char in _UNSAFE else char for char in script)
+    return f'exec sh -c \'eval "$(printf "{told}")"\''

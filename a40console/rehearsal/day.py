@@ -40,11 +40,11 @@ from a40console.model.request import GatewayRow
 from a40console.model.snapshot import BusiestThread, Host, ServiceInfo, Snapshot, SourceStatus
 from a40console.operations.record import RunRecord
 from a40console.operations.status import EngineStatus
+from a40console.rehearsal.sessions import RehearsedSessions
 from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.cost import Account, terms_of
 from a40console.service.engine_block import engine_block
 from a40console.service.finding_log import FindingLog
-from a40console.service.rehearsed_sessions import RehearsedSessions
 from a40console.service.self_report import self_report
 from a40console.service.sessions import Sessions, around
 from a40console.telemetry.sampler import EngineSampler

@@ -90,10 +90,11 @@ class ServiceClient:
         data = await self._request("GET", "/v1/hello", timeout=_HELLO_TIMEOUT_S)
         hello = _decoded(Hello, data)
         if hello.protocol != PROTOCOL_VERSION:
+            whose, call = ("running service", "a40console") if self._far is None else self._far.words
             raise RefusedError(
-                f"The running service is version {hello.version} and speaks another protocol",
+                f"The {whose} is version {hello.version} and speaks another protocol",
                 evidence=f"its protocol {hello.protocol}, ours {PROTOCOL_VERSION}",
-                remedy="Restart it: a40console stop, then this command again. "
+                remedy=f"Restart it: {call} stop, then this command again. "
                 "The engine keeps running.",
             )
         return hello

@@ -169,8 +169,10 @@ class Daemon:
             gateway=lambda: (self._door.url, self._door.token),
             stop=self.stopping.set,
             record=self._journal.record,
-            doctor=doctor_handler(self._paths),
-            capture=capture_handler(self._sessions, self._journal.record),
+            others={
+                "doctor.run": doctor_handler(self._paths),
+                "sessions.capture": capture_handler(self._sessions, self._journal.record),
+            },
         )
         answers = ServiceAnswers(
             paths=self._paths,
@@ -320,9 +322,7 @@ class Daemon:
         self._upstream.plugin_counts = view is None or view.plugin_counts
         serving = self._upstream.current()
         self._dialects.look(serving)
-        sessions = self._sessions.take(
-            around(view, self._books.terms(status.profile).usd_per_hour)
-        )
+        sessions = self._sessions.take(around(view, self._books.terms(status.profile).usd_per_hour))
         self._seq += 1
         snapshot = assemble(
             Parts(

@@ -20,7 +20,7 @@ ANSWER_GRACE_S = 0.3
 
 
 class Handlers:
-    """Carries out commands on the engine, the gateway and the service."""
+    """Carries out commands on the engine, the gateway and the service, and `others`."""
 
     def __init__(
         self,
@@ -31,8 +31,7 @@ class Handlers:
         gateway: Callable[[], tuple[str, str | None]],
         stop: Callable[[], None],
         record: Recorder,
-        doctor: Handler,
-        capture: Handler,
+        others: Mapping[str, Handler],
     ) -> None:
         self._operator = operator
         self._settings = settings
@@ -40,8 +39,7 @@ class Handlers:
         self._gateway = gateway
         self._stop = stop
         self._record = record
-        self._doctor = doctor
-        self._capture = capture
+        self._others = others
 
     def table(self) -> dict[str, Handler]:
         """Command id to what does it."""
@@ -54,8 +52,7 @@ class Handlers:
             "engine.clean": self._clean,
             "request.test": self._test,
             "note.add": self._note,
-            "doctor.run": self._doctor,
-            "sessions.capture": self._capture,
+            **self._others,
             "service.stop": self._stop_service,
         }
 

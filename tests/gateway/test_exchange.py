@@ -435,6 +435,27 @@ async def test_31_36_an_error_that_comes_after_the_status_is_an_event(
     assert served.meter.counts().failed == 1
 
 
+async def test_28_an_answer_that_vllm_broke_off_is_no_whole_one() -> None:
+    """Its operator ended the request: the reason to stop is then null, in a stream and outside."""
+    events = capture("vllm-messages.sse")
+    events[-2] = events[-2].replace(b'"end_turn"', b"null").replace(b'"max_tokens"', b"null")
+    whole = {"content": [{"type": "text", "text": "half of"}], "usage": {}}
+    async with StubEngine(playing(events)) as engine, gateway(engine.upstream) as served:
+        async with call(served.port, MESSAGES, STREAM) as answer:
+            read = read_stream(await answer.body())
+        (row,) = await served.ended()
+    assert read.error is not None
+    assert read.error["type"] == "api_error"
+    assert row.finish_reason == "error"
+    async with (
+        StubEngine(saying(whole)) as engine,
+        gateway(engine.upstream) as served,
+        call(served.port, MESSAGES, ASK) as answer,
+    ):
+        assert answer.status == 500
+        assert "before it was complete" in (await answer.json())["error"]["message"]
+
+
 async def test_32_a_fault_of_the_gateways_own_is_told_as_well(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

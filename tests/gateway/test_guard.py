@@ -387,3 +387,10 @@ def test_replay_39_one_delta_may_hold_many_tokens_and_any_characters() -> None:
     piece = json.dumps({"code": '</think><tool_call>{"name"\n\u2028\U0001f600'})
     read = guarded([start(), tool(0), args(0, piece), stop(0), *end()])
     assert read.content[0]["input"] == json.loads(piece)
+
+
+def test_blank_words_of_another_kind_do_not_divide_a_block() -> None:
+    blank = delta(0, "thinking_delta", thinking="\n")
+    signed = delta(0, "signature_delta", signature="s")
+    read = guarded([start(), block(0), text(0, "a"), blank, signed, text(0, "b"), stop(0), *end()])
+    assert read.content == [{"type": "text", "text": "ab"}]

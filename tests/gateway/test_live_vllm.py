@@ -51,7 +51,8 @@ WORDS = "The sea was calm, and the ship went on its way to the north with a ligh
 def prompt_of(number: int) -> dict[str, Any]:
     """A prompt of some 3,000 tokens that no cache knows."""
     text = f"{number} {secrets.token_hex(8)} " + WORDS * 160
-    return {**LONG, "messages": [{"role": "user", "content": text}], "stream": True}
+    turn = {"role": "user", "content": text}
+    return {**LONG, "max_tokens": 600, "messages": [turn], "stream": True}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -71,8 +71,32 @@ class Sshd:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the console here must know to get there."""
-        return {"A40CONSOLE_SSH": f"ssh -F {self.folder}/ssh_config"}
+        """What the console here must know to get there; a dead link is given up after 3 s."""
+        ssh = f"ssh -F {self.folder}/ssh_config -o ServerAliveInterval=1"
+        return {"A40CONSOLE_SSH": ssh}
+
+    def also(self, entry: str) -> None:
+        """Add to the client's configuration, before what stands there."""
+        config = self.folder / "ssh_config"
+        config.write_text(entry.format(port=self.port, folder=self.folder) + config.read_text())
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Inside the block nothing passes, and nobody is told."""
+        relays = [
+            process
+            for process in psutil.process_iter()
+            if str(RELAY) in (words := _words(process)) and str(self.folder) in words
+        ]
+        assert relays
+        for relay in relays:
+            relay.suspend()
+        try:
+            yield
+        finally:
+            for relay in relays:
+                with suppress(psutil.NoSuchProcess):
+                    relay.resume()
 
     def trust_host(self) -> None:
         """Know the host by its key."""
@@ -124,6 +148,13 @@ class Sshd:
     def _write(self, name: str, text: str, **more: str) -> None:
         filled = text.format(port=self.port, folder=self.folder, far=self.far_home, **more)
         (self.folder / name).write_text(filled)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def with_suppressed_kill(process: psutil.Process) -> None:

@@ -166,6 +166,22 @@ def test_a_limit_that_the_console_itself_advises_accuses_nobody(
     assert billed.window_wrong
 
 
+def test_a_client_that_sends_what_the_console_tells_it_to_has_its_window_too(
+    gateway: Gateway, sessions: Sessions
+) -> None:
+    told = replace(who(), prompt_id="p1")
+    gateway.turn(Ask(told, HEAD, max_tokens=32000), prompt=3000)
+    hinted = sign(sessions, window_tokens=262_144)
+    window = sessions.detail("7f3a").window
+    gateway.turn(Ask(told, HEAD, max_tokens=32000, removed={"billing header": 1}))
+    billed = sign(sessions, window_tokens=262_144)
+
+    assert (hinted.window_wrong, billed.window_wrong) == (False, True)
+    assert window.assumed_tokens == Estimated(262_144)
+    assert window.compacts_at_tokens == Estimated(262_144 - 20_000 - 13_000)
+    assert window.evidence.endswith("it has its settings from here")
+
+
 def test_a_window_larger_than_the_clients_belief_is_no_fault(
     gateway: Gateway, sessions: Sessions
 ) -> None:

@@ -12,6 +12,9 @@ from a40console.gateway.sse import EventSplitter, data_of, read_event
 from a40console.gateway.translation import ChatToMessages
 
 
+_BROKEN_OFF = "The engine ended this answer before it was complete."
+
+
 class Answer(Protocol):
     """One answer on its way to a client of the Messages API."""
 
@@ -28,11 +31,18 @@ class Answer(Protocol):
 
 
 class NativeAnswer:
-    """Of an engine that has the Messages API itself."""
+    """Of an engine that has the Messages API itself.
 
-    def __init__(self, reader: MessagesReader, guard: Guard) -> None:
+    vLLM gives no reason to stop exactly where it did not come to an end, as when its operator
+    ends a request: with `null_is_broken_off` that is an error, as it is by the other route.
+    """
+
+    def __init__(
+        self, reader: MessagesReader, guard: Guard, *, null_is_broken_off: bool = False
+    ) -> None:
         self.guard = guard
         self._reader = reader
+        self._null_is_broken_off = null_is_broken_off
         self._splitter = EventSplitter()
 
     def feed(self, chunk: bytes) -> bytes:
@@ -51,8 +61,11 @@ class NativeAnswer:
     def whole(self, body: bytes) -> dict[str, Any] | None:
         """The message as the engine wrote it."""
         message = _object(body)
-        if message is not None:
-            self._reader.whole(message)
+        if message is None:
+            return None
+        self._reader.whole(message)
+        if self._null_is_broken_off and "content" in message and not message.get("stop_reason"):
+            return {"type": "error", "error": {"type": "api_error", "message": _BROKEN_OFF}}
         return message
 
     def _event(self, event: bytes) -> bytes:
@@ -61,6 +74,8 @@ class NativeAnswer:
             self.guard.dropped += b"data: {" in event
             return b""
         self._reader.read(data)
+        if self._null_is_broken_off and _stops_without_reason(data):
+            return self.guard.end(_BROKEN_OFF)
         return self.guard.take(data, event if sound else None)
 
 
@@ -108,6 +123,13 @@ class TranslatedAnswer:
 
     def _told(self, events: list[dict[str, Any]]) -> bytes:
         return b"".join([self.guard.take(event) for event in events])
+
+
+def _stops_without_reason(data: dict[str, Any]) -> bool:
+    if data.get("type") != "message_delta":
+        return False
+    delta = data.get("delta")
+    return isinstance(delta, dict) and "stop_reason" in delta and delta["stop_reason"] is None
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

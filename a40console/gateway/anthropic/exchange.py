@@ -196,10 +196,12 @@ class MessagesExchange:
         dialect = await self._doors.dialects.of(upstream)
         read = (body, upstream, dialect)
         if body.length < _BY_THREAD_FROM_BYTES:
-            question = self._take(body, *self._read_question(*read))
+            asked, dialect, engines = self._read_question(*read)
         else:
             async with self._doors.reading:
-                question = self._take(body, *await asyncio.to_thread(self._read_question, *read))
+                asked, dialect, engines = await asyncio.to_thread(self._read_question, *read)
+        question = self._take(body, asked, upstream, dialect, engines)
+        del asked, engines
         request = self._request(upstream, dialect, body.length)
         response = await self._door.open(session, request, body)
         try:
@@ -214,6 +216,7 @@ class MessagesExchange:
     ) -> tuple[Asked, Dialect, bytes]:
         """What the client asks, and how the engine is asked the same."""
         asked = read_asked(body.whole(), self._headers, written_address(self._scope), dialect)
+        dialect = dialect.for_body(asked.body)
         if dialect.route == "native":
             return asked, dialect, _as_json(to_native(asked.body, dialect))
         chat = to_chat(asked.body, dialect)
@@ -222,7 +225,9 @@ class MessagesExchange:
             chat |= dict([added.member])
         return asked, dialect, _as_json(chat)
 
-    def _take(self, body: Body, asked: Asked, dialect: Dialect, engines: bytes) -> Question:
+    def _take(
+        self, body: Body, asked: Asked, upstream: Upstream, dialect: Dialect, engines: bytes
+    ) -> Question:
         """Note the request, put what the engine is asked in its place, and say how to read on."""
         meter, passage, book = self._doors.meter, self._passage, self._doors.book
         body.rewrite(engines)
@@ -236,7 +241,9 @@ class MessagesExchange:
             called=lambda name, identity: book.called(passage, name, identity),
         )
         if dialect.route == "native":
-            answer: Answer = NativeAnswer(MessagesReader(meter, passage), guard)
+            broken_off = upstream.kind == "vllm"
+            reader = MessagesReader(meter, passage)
+            answer: Answer = NativeAnswer(reader, guard, null_is_broken_off=broken_off)
         else:
             chat = ChatToMessages(asked.model or dialect.served_name, f"msg_{self._told_id}")
             answer = TranslatedAnswer(OpenAIReader(meter, passage), guard, chat)

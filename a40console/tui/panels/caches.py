@@ -10,6 +10,7 @@ from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, wrap
 from a40console.tui.panels.labels import LABEL, aged, gap, labelled
+from a40console.tui.panels.session_words import name_of
 from a40console.tui.reading import Reading
 
 
@@ -28,7 +29,8 @@ def caches(reading: Reading, size: Size) -> list[Line]:
 
 def _loss(loss: CacheLoss, width: int, rows: int) -> list[Line]:
     """The last prefix that was lost: whose, in which turn, how much and why."""
-    text = f"{loss.session} turn {loss.turn} re-read {shown(loss.tokens, fmt.count)}: {loss.cause}"
+    again = shown(loss.tokens, fmt.count)
+    text = f"{name_of(loss.session)} turn {loss.turn} re-read {again}: {loss.cause}"
     parts = wrap(text, width - LABEL - 2)
     if len(parts) > rows:
         parts = [fit(line(clean(text)), width - LABEL - 2)]

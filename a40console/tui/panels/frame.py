@@ -151,6 +151,7 @@ def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
     gap = "  " if size.width >= 100 else " "
     last = flow([_hint(reading, command) for command in _LEAVING], size.width, gap)
     here = [command for command in _HINTED if _belongs(command, view)]
+    here.sort(key=lambda command: view != _SESSIONS or not _is_own(command))
     usable = [_hint(reading, command) for command in here if _is_useful(command, reading)]
     if view == _ASIDE:
         back = line(Span("esc", Role.KEY, "screen.back"), Span(" back", Role.MUTED, "screen.back"))
@@ -165,6 +166,11 @@ def _belongs(command: Command, view: str) -> bool:
     noun = command.id.partition(".")[0]
     views = {"time": (_OVERVIEW,), "slot": (_OVERVIEW, _SESSIONS), "sessions": (_SESSIONS,)}
     return view in views.get(noun, (view,))
+
+
+def _is_own(command: Command) -> bool:
+    """Whether a command belongs to the sessions: hinted first there."""
+    return command.id in {"sessions.capture", "slot.show"}
 
 
 def _is_useful(command: Command, reading: Reading) -> bool:

@@ -67,18 +67,16 @@ def _loss(loss: PrefixLoss, width: int) -> list[Line]:
     who = "" if loss.agent == "main" else f" {agent_name(loss.agent)}"
     place = "" if loss.block is None else f", block {loss.block}: {loss.block_kind}"
     spent = "" if number(loss.prefill_s) is None else f" in {shown(loss.prefill_s, fmt.latency)}"
-    head = (
-        f"{fmt.clock(loss.at)} turn {loss.turn}{who}{place}, "
-        f"{shown(loss.tokens, fmt.count)} re-read{spent}"
-    )
-    lines = wrap(f"{loss.kind}: {loss.cause}", width - 4)
-    lines += wrap(loss.remedy, width - 4, Role.MUTED)
+    again = f"{shown(loss.tokens, fmt.count)} tokens re-read{spent}"
+    head = wrap(f"{fmt.clock(loss.at)} turn {loss.turn}{who}{place}", width - 2, Role.STRONG)
+    lines = wrap(f"{loss.kind}, {again}: {loss.cause}", width - 2)
+    lines += wrap(loss.remedy, width - 2, Role.MUTED)
     return [
         *(
             line(Span(f"{LOSS if fault else '·'} " if index == 0 else "  ", Role.WARN), part)
-            for index, part in enumerate(wrap(head, width - 2, Role.STRONG))
+            for index, part in enumerate(head)
         ),
-        *(line("    ", part) for part in lines),
+        *(line("  ", part) for part in lines),
     ]
 
 
@@ -86,7 +84,7 @@ def agents(detail: SessionDetail, width: int, *, most: int = 8) -> list[Line]:
     """The main agent and its sub-agents, each with its requests added up."""
     count = len(detail.agents)
     lines = [heading("Agents", f"{_count(count)}, requests added up", width)]
-    name = max(14, min(24, width - 46))
+    name = max(16, min(24, width - 41))
     titles = f"{'':<{name}}{'phase':<9}{'reqs':>5}{'context':>9}{'reused':>9}{'out':>9}"
     lines.append(fit(line(Span(titles, Role.LABEL)), width))
     lines += [_agent(agent, name, width) for agent in detail.agents[:most]]
@@ -121,8 +119,8 @@ def tools(detail: SessionDetail, width: int, *, most: int = 10) -> list[Line]:
     lines = [heading("Tools", fmt.plural(calls, "call") if calls else "none called", width)]
     if not detail.tools:
         return lines
-    name = max(10, min(28, width - 34))
-    titles = f"{'':<{name}}{'calls':>6}{'failed':>7}{'total':>10}{'longest':>10}"
+    name = max(10, min(40, width - 38))
+    titles = f"{'':<{name}}{'calls':>6}{'failed':>7}{'runs':>5}{'total':>10}{'longest':>10}"
     lines.append(fit(line(Span(titles, Role.LABEL)), width))
     lines += [_tool(tool, name, width) for tool in detail.tools[:most]]
     if len(detail.tools) > most:
@@ -139,8 +137,8 @@ def _tool(tool: ToolSum, name: int, width: int) -> Line:
         line(
             f"{said:<{name}}{fmt.count(tool.calls):>6}",
             Span(f"{failed:>7}", Role.WARN if tool.failed else Role.MUTED),
+            Span(f"{tool.running or '':>5}", Role.SERIES),
             f"{shown(tool.total_s, _seconds):>10}{shown(tool.longest_s, _seconds):>10}",
-            Span(f"  {tool.running} run now" if tool.running else "", Role.SERIES),
         ),
         width,
     )
@@ -164,8 +162,10 @@ def findings_of(detail: SessionDetail, found: Iterable[Finding]) -> list[Finding
     return [each for each in found if name in each.evidence or name in each.title]
 
 
-def findings(detail: SessionDetail, found: Iterable[Finding], width: int) -> list[Line]:
-    """What is wrong with this session, and what mends it."""
+def findings(
+    detail: SessionDetail, found: Iterable[Finding], width: int, *, in_full: bool = True
+) -> list[Line]:
+    """What is wrong with this session, and in full also the evidence and what mends it."""
     about = findings_of(detail, found)
     lines = [heading("Findings about it", _count(len(about)), width)]
     for each in about:
@@ -175,6 +175,8 @@ def findings(detail: SessionDetail, found: Iterable[Finding], width: int) -> lis
             line(Span(f"{glyph} " if index == 0 else "  ", role), part)
             for index, part in enumerate(said)
         ]
+        if not in_full:
+            continue
         rest = [*wrap(each.evidence, width - 2, Role.MUTED), *wrap(each.remedy, width - 2)]
         lines += [line("  ", part) for part in rest]
     return lines

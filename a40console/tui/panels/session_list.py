@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from a40console.model.command import BY_ID
 from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import Session, Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, wrap
+from a40console.tui.keymap import action
 from a40console.tui.panels.labels import gap
 from a40console.tui.panels.session_words import (
     CAPTURE,
@@ -21,6 +23,10 @@ from a40console.tui.panels.slot_notes import reasons
 from a40console.tui.reading import Reading
 
 NORMAL, WIDE = 119, 196
+_FOLLOWED = (
+    "What they send through the gateway is followed here, session by session: context, reuse, "
+    "tools, and each request turn by turn."
+)
 _SHORT = 8
 """Cells of a session's name where it is not written in full."""
 
@@ -43,9 +49,9 @@ def _narrow(width: int) -> tuple[Column, ...]:
         Column("session", "session", 8, "left", gap=""),
         Column("phase", "phase", 13 + min(spare, 12), "left"),
         Column("turns", "turn", 4),
-        Column("context", "ctx", 4),
+        Column("context", "ctx", 5),
         Column("gauge", "", 6 + max(0, min(spare - 12, 20)), "left"),
-        Column("reused", "reused", 6),
+        Column("reused", "reuse", 5),
         Column("reread", "re-rd", 5),
         Column("generated", "gen", 5),
         Column("speed", "tok/s", 5),
@@ -59,18 +65,18 @@ def _normal(width: int) -> tuple[Column, ...]:
     return (
         Column("session", "session", _SHORT, "left", gap=""),
         Column("client", "client", 11, "left"),
-        Column("phase", "phase", 16 + min(spare, 14), "left"),
+        Column("phase", "phase", 14 + min(spare, 16), "left"),
         Column("turns", "turns", 5),
         Column("context", "context", 8),
-        Column("gauge", "of window", 10 + max(0, min(spare - 14, 24)), "left"),
+        Column("gauge", "of window", 9 + max(0, min(spare - 16, 24)), "left"),
         Column("reused", "reused", 6),
-        Column("reread", "re-read", 8),
+        Column("reread", "re-read", 7),
         Column("generated", "gen", 7),
         Column("speed", "tok/s", 5),
         Column("sustained", "sust.", 5),
-        Column("ttft", "TTFT s", 6),
+        Column("ttft", "TTFT", 5),
         Column("median", "med.", 5),
-        Column("cost", "cost", 7),
+        Column("cost", "cost", 6),
     )
 
 
@@ -163,8 +169,11 @@ def _fitting(counted: Formatter, figure: Figure) -> Formatter:
 
 def _dollars(value: float) -> str:
     """At most six characters: tenths of a cent are no matter where there are dollars."""
-    text = fmt.dollars(value)
-    return f"${value:,.0f}" if len(text) > 6 and value >= 1 else text[:6]
+    if value >= 99.995:
+        return f"${value:,.0f}"
+    if value >= 0.9995:
+        return f"${value:.2f}"
+    return f"${value:.3f}" if value >= 0.0005 else "$0" if value == 0 else "<$.001"
 
 
 def nothing(reading: Reading, width: int) -> list[Line]:
@@ -173,14 +182,20 @@ def nothing(reading: Reading, width: int) -> list[Line]:
     if isinstance(listed, Missing):
         return [(), fit(line("  ", gap(listed)), width)]
     key = reading.keymap.hint("client.env")
-    press = f"Press {key}: it" if key else "`Connect a client` in the palette"
-    said = (
-        f"{press} shows what to paste for Claude Code and other clients. What they then send "
-        "through the gateway is followed here, session by session: context, reuse, tools, and "
-        "each request turn by turn."
+    connect = action(BY_ID["client.env"])
+    how = line(
+        "  ",
+        Span(key or "Connect a client", Role.KEY, connect),
+        Span(
+            " shows what to paste for Claude Code and other clients."
+            if key
+            else ", in the palette, shows what to paste.",
+            Role.TEXT,
+        ),
     )
     head = line(Span("  No client has sent anything in the last 24 hours.", Role.STRONG))
-    return [(), fit(head, width), *(line("  ", part) for part in wrap(said, min(width - 4, 90)))]
+    told = wrap(_FOLLOWED, min(width - 4, 90), Role.MUTED)
+    return [(), fit(head, width), (), fit(how, width), *(line("  ", part) for part in told)]
 
 
 def notes(session: Session) -> str:

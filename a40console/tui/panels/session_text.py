@@ -265,9 +265,9 @@ def overview(detail: SessionDetail, found: Sequence[Finding], size: Size) -> lis
 
 
 def _first(detail: SessionDetail, found: Sequence[Finding], width: int) -> list[list[Line]]:
-    told = [blocks.losses(detail, width, most=2), blocks.window(detail, width)]
+    told = [blocks.window(detail, width), blocks.losses(detail, width, most=2)]
     if blocks.findings_of(detail, found):
-        told.insert(0, blocks.findings(detail, found, width))
+        told.insert(1, blocks.findings(detail, found, width, in_full=False))
     return told
 
 

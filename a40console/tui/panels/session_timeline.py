@@ -18,9 +18,9 @@ from a40console.tui.panels.slot_notes import reasons
 NORMAL, WIDE = 110, 150
 PARTS: tuple[tuple[str, str, Role], ...] = (
     ("client", "┈", Role.MUTED),
-    ("queue", "░", Role.WARN),
-    ("prefill", "▒", Role.SERIES),
-    ("decode", "▓", Role.GOOD),
+    ("queue", "▂", Role.WARN),
+    ("prefill", "▅", Role.SERIES),
+    ("decode", "▇", Role.GOOD),
 )
 """Where a request's time goes, with the cells that it is drawn in."""
 
@@ -76,14 +76,16 @@ def _fixed(width: int) -> tuple[Column, ...]:
     )
 
 
-def title(detail: SessionDetail, width: int, at: str = "") -> Line:
+def title(detail: SessionDetail, width: int) -> Line:
     """The heading: how much there is, and what the bars are made of."""
-    listed = f"{fmt.plural(len(detail.timeline), 'request')}, newest first"
-    if detail.forgotten_requests:
-        listed += f", {fmt.count(detail.forgotten_requests)} older"
+    listed = fmt.plural(len(detail.timeline), "request")
+    older = detail.forgotten_requests
+    more = f", {fmt.count(older)} older" if older else ""
     legend = "  ".join(f"{glyph} {name}" for name, glyph, _ in PARTS)
-    tail = f"{listed}   {legend}" if width >= 78 else listed
-    return heading("Turn by turn" + (f" at {at}" if at else ""), tail, width)
+    name = "Turn by turn"
+    tails = (f"{listed}, newest first{more}   {legend}", f"{listed}{more}   {legend}", legend, "")
+    room = width - len(name) - 6
+    return heading(name, next(tail for tail in tails if len(tail) <= room or not tail), width)
 
 
 def header(width: int) -> Line:

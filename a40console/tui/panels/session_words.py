@@ -16,6 +16,9 @@ CAPTURE = "●"
 
 LOSS = "▲"
 FAILED = "✖"
+USED, FREE = "▇", "▁"
+"""Not full blocks: those of neighbouring rows would run together."""
+
 MARK = "│"
 """Where the client compacts, in the gauge of its window."""
 
@@ -50,6 +53,8 @@ def phase_words(phase: SessionPhase, tool: Text, since: Figure, room: int) -> st
     word = clean(word)
     left = room - len(age) - 1
     if len(word) > left:
+        word = word.removeprefix("runs ")
+    if len(word) > left:
         word = word[: max(1, left - 1)] + "…"
     return f"{word} {age}"
 
@@ -60,7 +65,8 @@ def context_gauge(used: Figure, compacts_at: Figure, window: Figure, width: int)
     if not whole or context is None:
         return line(Span(DASH.ljust(width), Role.MUTED))
     filled = min(width, round(context / whole * width))
-    cells = ["▓"] * max(filled, context > 0) + ["░"] * (width - max(filled, context > 0))
+    filled = max(filled, int(context > 0))
+    cells = [USED] * filled + [FREE] * (width - filled)
     at = number(compacts_at)
     place = None if at is None or at >= whole else min(width - 1, int(at / whole * width))
     role = Role.WARN if at is not None and context >= 0.9 * min(at, whole) else Role.SECOND

@@ -11,6 +11,7 @@ from a40console.model.snapshot import RecentRequest, Slot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, line
+from a40console.tui.panels.session_words import agent_name, row_name
 from a40console.tui.panels.slot_columns import Column, Layout
 from a40console.tui.track import Track
 
@@ -80,7 +81,8 @@ def queued(track: Track | None) -> str:
 def _who(slot: Slot) -> str:
     if isinstance(slot.session, Missing):
         return "direct" if slot.direct else clean(slot.request_id)
-    return clean(f"{slot.session} {known(slot.agent, '')}").rstrip()
+    agent = known(slot.agent, "")
+    return row_name(slot.session, agent_name(agent))
 
 
 def _pair(slot: Slot, short: bool) -> str:
@@ -97,6 +99,12 @@ def _pair(slot: Slot, short: bool) -> str:
     return f"{passes:>6} × {tokens:<8}"
 
 
+def _whose(request: RecentRequest) -> str:
+    if isinstance(request.session, Missing):
+        return clean(request.request_id)
+    return row_name(request.session)
+
+
 def finished(request: RecentRequest, form: Layout, track: Track | None) -> Line:
     """The row of a request that ended: what was seen of it while it ran, and how it ended."""
     names = {column.name for column in form.columns}
@@ -105,7 +113,7 @@ def finished(request: RecentRequest, form: Layout, track: Track | None) -> Line:
     seen = _seen(track.slot, form, track) if track and track.slot else {}
     row = {
         **seen,
-        "session": clean(known(request.session, request.request_id)),
+        "session": _whose(request),
         "phase": "ended" if "finish" in names else reason,
         "finish": reason,
         "generated": _within(request.generated_tokens, fmt.count, form, "generated"),

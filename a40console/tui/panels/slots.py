@@ -9,6 +9,7 @@ from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
+from a40console.tui.panels.session_words import row_name
 from a40console.tui.panels.slot_cells import cell, finished
 from a40console.tui.panels.slot_cells import values as values_of
 from a40console.tui.panels.slot_columns import CURSOR, Layout
@@ -19,6 +20,7 @@ from a40console.tui.reading import Reading
 Row = Slot | Session | RecentRequest
 
 _TOO_OLD_S = 3600.0
+_LONGEST_TOOL = 24
 _LEAST_VERDICT = 12
 """Cells below which the words on the sum are cut to their mark."""
 
@@ -152,7 +154,9 @@ def _spark(slot: Slot, width: int, past: Past) -> str:
 
 def _client_turn(session: Session, form: Layout) -> Line:
     """A session that waits for its client: the tool that runs there, and since when."""
-    tool = "" if isinstance(session.tool, Missing) else f": {session.tool} running"
+    name = clean(known(session.tool, ""))
+    short = name if len(name) <= _LONGEST_TOOL else f"{name[: _LONGEST_TOOL - 1]}…"
+    tool = f": {short} running" if name else ""
     text = f"client's turn{tool} {shown(session.phase_s, fmt.age)}"
     hit = (
         ""
@@ -162,11 +166,11 @@ def _client_turn(session: Session, form: Layout) -> Line:
     names = [column.name for column in form.columns]
     head: list[Span] = []
     for column in form.columns[: names.index("phase")]:
-        value = session.session if column.name == "session" else known(session.client)
+        value = row_name(session.session) if column.name == "session" else known(session.client)
         head.append(Span(column.gap + cell(clean(value), column)))
     start = line(*head)
     body = line(start, Span(" " + clean(text) + hit, Role.MUTED))
-    return fit(body, form.width)
+    return fit(body, form.width - CURSOR)
 
 
 def sum_line(reading: Reading, form: Layout, *, hidden: int = 0) -> Line:

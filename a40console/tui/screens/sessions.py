@@ -197,6 +197,8 @@ class SessionsScreen(MonitorScreen):
             name = f"{CAPTURE} CAPTURE {name}"
         tail = f"since {fmt.clock(chosen.started_at)}, {fmt.plural(chosen.turns, 'turn')} in "
         tail += fmt.plural(chosen.requests, "request")
+        place, count = self._listed.place
+        tail += f", {place} of {count}" if count > 1 else ""
         return [heading(name, tail, size.width, Role.BAD if chosen.capturing else Role.TITLE)]
 
     def _summary(self, reading: Reading, size: Size) -> list[Line]:

@@ -70,6 +70,11 @@ class RowList(Panel, Generic[Row], can_focus=True):
         """The row under the cursor; None where there are none."""
         return self._rows[self._cursor] if self._cursor < len(self._rows) else None
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The cursor's row, counted from 1, and how many there are."""
+        return self._cursor + 1, len(self._rows)
+
     def begin_anew(self) -> None:
         """Forget where the cursor was: the rows to come are of something else."""
         self._cursor = self._top = 0

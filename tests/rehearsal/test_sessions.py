@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from a40console.service.rehearsal import Rehearsal, rehearse
 
 from a40console.model.figures import Missing
 from a40console.model.snapshot import Session
 from a40console.profiles.loader import load_profiles
+from a40console.rehearsal.day import Rehearsal, rehearse
 
 PROFILE = "sim-a40-qwen3-coder-30b"
 
