@@ -24,7 +24,7 @@ from a40console import __version__
 from a40console.commands import streams
 from a40console.commands.filled import refuse_empty
 from a40console.commands.invocation import ColorMode, Invocation
-from a40console.commands.output import note
+from a40console.commands.output import legible, note
 from a40console.errors import ConsoleError, Exit, RefusedError, UsageError
 from a40console.model.codec import encode
 from a40console.paths import Paths, locate, make_private
@@ -63,6 +63,7 @@ _COMMANDS = {
     "history": "How fast it was, point by point, up to 24 hours back.",
     "digest": "What happened since you last read the events.",
     "cost": "What it costs, hour by hour.",
+    "sessions": "Clients' sessions: context, reuse, speed, cost, turn by turn.",
     "env": "The client's environment, ready to paste.",
     "profiles": "List, show and check engine profiles.",
     "models": "List, fetch and delete the models of the profiles.",
@@ -239,7 +240,7 @@ def _report(error: ConsoleError, *, as_json: bool) -> int:
     else:
         for part in (error.message, error.evidence, error.remedy):
             if part:
-                note(part)
+                note(legible(part))
     return int(error.exit_code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -123,9 +123,6 @@ class Settings:
     keys: dict[str, str] = field(default_factory=dict)
     """Command id to key: `"engine.restart" = "f5"`."""
 
-    problems: tuple[str, ...] = ()
-    """What was wrong with the file, one line each: the default is used there. No key of it."""
-
 
 for _kind in (
     GatewaySettings,
@@ -142,35 +139,51 @@ LOOKS = frozenset({"console", "keys"})
 """Tables that only what is drawn depends on: a wrong value there stops nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsProblem:
+    """Something that is wrong in the settings file."""
+
+    text: str
+    """What it is, with its key."""
+
+    refused: bool
+    """Whether a service that starts refuses it; else its default is used."""
+
+    def __str__(self) -> str:
+        """What it is, and what becomes of it."""
+        if self.refused:
+            return f"{self.text}; the service refuses it when it next starts"
+        return f"{self.text}; the default is used"
+
+
 def load_settings(path: Path) -> Settings:
     """Read the settings file; without one, the defaults.
 
-    How the console looks is no reason to stop: what is wrong there has its default, and is one of
-    the settings' `problems`.
+    How the console looks is no reason to stop: what is wrong there has its default.
 
     Raises:
         UsageError: If it cannot be read, is not TOML, or names an unknown key or a wrong value.
     """
-    settings, wrong = _mended(_read(path))
-    if wrong.keys() - LOOKS:
+    settings, problems = _mended(_read(path))
+    if any(problem.refused for problem in problems):
         raise UsageError(
             f"{path} has a setting that does not exist or does not fit",
-            evidence="; ".join(text for texts in wrong.values() for text in texts),
+            evidence="; ".join(problem.text for problem in problems),
             remedy="Mend that key, or remove it for the default.",
         )
     return settings
 
 
-def load_for_console(path: Path) -> Settings:
-    """Read the settings file for a screen, which opens whatever is wrong with it.
+def lenient_settings(path: Path) -> tuple[Settings, tuple[SettingsProblem, ...]]:
+    """Read the settings file for what only shows or examines: whatever is wrong stops nothing.
 
-    Where no service runs, one is started, and refuses what it cannot work with.
+    The settings have their defaults where something is wrong with the file.
     """
     try:
-        return _mended(_read(path))[0]
+        return _mended(_read(path))
     except UsageError as error:
-        told = f"{error.message}: {error.evidence}; the defaults are used"
-        return Settings(problems=(told,))
+        told = f"{error.message}: {error.evidence}" if error.evidence else error.message
+        return Settings(), (SettingsProblem(told, refused=True),)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -195,23 +208,18 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _mended(document: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
-    """The settings without what is wrong, and what that is, by its table."""
-    wrong: dict[str, list[str]] = {}
-    if "problems" in document:
-        wrong["problems"] = ["problems: Unexpected keyword argument"]
-        del document["problems"]
+def _mended(document: dict[str, Any]) -> tuple[Settings, tuple[SettingsProblem, ...]]:
+    """The settings without what is wrong, and what that is."""
+    wrong: list[SettingsProblem] = []
     while True:
         try:
-            settings = TypeAdapter(Settings).validate_python(document)
+            return TypeAdapter(Settings).validate_python(document), tuple(wrong)
         except ValidationError as error:
             for item in error.errors():
                 place = [str(part) for part in item["loc"]]
-                wrong.setdefault(place[0], []).append(f"{'.'.join(place)}: {item['msg']}")
+                text = f"{'.'.join(place)}: {item['msg']}"
+                wrong.append(SettingsProblem(text, refused=place[0] not in LOOKS))
                 _remove(document, place)
-        else:
-            texts = [f"{text}; the default is used" for told in wrong.values() for text in told]
-            return replace(settings, problems=tuple(texts)), wrong
 
 
 def _remove(document: dict[str, Any], place: Sequence[str]) -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from a40console.commands.verdict import MARKS, Mood, mood, phase_line, state_word
+from a40console.commands.verdict import MARKS, MOVING, Mood, mood, phase_line, state_word
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
+from a40console.model.freshness import present_speed
 from a40console.model.snapshot import Snapshot
 from a40console.tui.format import count, dollars, rate, shown
 
@@ -19,7 +20,6 @@ _COLOURS: dict[Mood, str] = {
     "bad": "red,bold",
     "quiet": "default",
 }
-_MOVING = (EngineState.SERVING, EngineState.HUNG, EngineState.DRAINING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def _parts(snapshot: Snapshot) -> list[Part]:
     errors = sum(finding.severity == "error" for finding in snapshot.findings)
     if errors:
         parts.append(Part(f"{MARKS['bad']} {errors} error{'s' if errors > 1 else ''}", "bad"))
-    if engine.state in _MOVING:
-        parts.append(Part(f"{shown(snapshot.throughput.generation_tokens_per_s, rate)} tok/s"))
+    if engine.state in MOVING:
+        parts.append(Part(f"{shown(present_speed(snapshot), rate)} tok/s"))
         parts.append(Part(_requests(snapshot)))
     elif told := phase_line(engine):
         parts.append(Part(told))

@@ -26,12 +26,14 @@ def open_console(invocation: Invocation) -> int:
 
         return run_plain(invocation)
     check_terminal()
-    settings = invocation.settings_to_show_with()
+    settings, problems = invocation.lenient_settings()
     asyncio.run(_ensure(invocation.paths, settings))
     abilities = invocation.abilities(settings.console.glyphs)
     from a40console.tui.app import run_console
 
-    return run_console(invocation.paths, settings, mouse=invocation.mouse, abilities=abilities)
+    return run_console(
+        invocation.paths, settings, problems, mouse=invocation.mouse, abilities=abilities
+    )
 
 
 def check_terminal() -> None:

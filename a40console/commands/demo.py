@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def command(invocation: Invocation, *, screenshots: Path | None) -> int:
         return draw_gallery(screenshots)
     if not invocation.plain:
         check_terminal()  # before anything is started
-    with demo_home(invocation.settings_to_show_with(), invocation.paths) as paths, crowd(paths):
+    settings, _ = invocation.lenient_settings()
+    with demo_home(settings, invocation.paths) as paths, crowd(paths):
         return open_console(replace(invocation, paths=paths))
 
 
@@ -121,8 +122,7 @@ def crowd(paths: Paths) -> Generator[None]:
         yield
     finally:
         try:
-            with suppress(OSError):  # the terminal may be gone
-                note("The demo ends: its service and its simulated engine are stopped.")
+            note("The demo ends: its service and its simulated engine are stopped.")
         finally:
             _end(paths, clients)
 

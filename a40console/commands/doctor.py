@@ -8,7 +8,6 @@ import click
 
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import (
-    note,
     print_json,
     print_lines,
     stdout_is_terminal,
@@ -27,11 +26,9 @@ from a40console.tui.abilities import as_started
 @click.pass_obj
 def command(invocation: Invocation, *, as_json: bool) -> int:
     """Look at what serving needs here; exit code 6 where something stands in the way."""
-    settings = invocation.settings()
-    for problem in settings.problems:
-        note(f"Settings: {problem}")
+    settings, problems = invocation.lenient_settings()
     checks = (
-        *examine(invocation.paths, settings, os.environ),
+        *examine(invocation.paths, settings, os.environ, problems=problems),
         *_of_terminal(invocation, settings),
     )
     if as_json:

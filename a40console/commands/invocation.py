@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from a40console.commands.output import note
 from a40console.paths import Paths
 
 if TYPE_CHECKING:
-    from a40console.config import Settings
+    from a40console.config import Settings, SettingsProblem
     from a40console.tui.abilities import Abilities, Depth
 
 ColorMode = Literal["auto", "truecolor", "256", "16", "mono"]
@@ -53,14 +54,18 @@ class Invocation:
 
         return load_settings(self.paths.config_file)
 
-    def settings_to_show_with(self) -> Settings:
-        """The operator's settings for what only shows: what is wrong there stops nothing.
+    def lenient_settings(self) -> tuple[Settings, tuple[SettingsProblem, ...]]:
+        """The operator's settings for what only shows, and what is wrong: it stops nothing."""
+        from a40console.config import lenient_settings
 
-        Its `problems` are to be told.
-        """
-        from a40console.config import load_for_console
+        return lenient_settings(self.paths.config_file)
 
-        return load_for_console(self.paths.config_file)
+    def noted_settings(self) -> Settings:
+        """The operator's settings for what only shows; what is wrong is told beside the output."""
+        settings, problems = self.lenient_settings()
+        for problem in problems:
+            note(f"Settings: {problem}")
+        return settings
 
     def abilities(self, glyphs: str = "auto") -> Abilities:
         """What the terminal can show, by the options, else by its own word.

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from a40console.commands.invocation import Invocation
     from a40console.tui.ink import Line
 
-_CONTROLS = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-)
+_SEQUENCES = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"
+_SEQUENCE = re.compile(_SEQUENCES)
+_CONTROLS = re.compile(_SEQUENCES + r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 _DIRECTIONS = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
 """Embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9)."""
@@ -71,6 +70,15 @@ def visible(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else _escape(char) for char in name)
+
+
+def legible(text: str) -> str:
+    """The text of an error, with escapes for all that could not be seen in the names it tells.
+
+    Lines and tabs stay. Escape sequences are colours of an engine's output, and are taken out.
+    """
+    kept = _SEQUENCE.sub("", text)
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in kept)
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 import click
 
 from a40console.commands.invocation import Invocation
-from a40console.commands.output import note, printable, stdout_is_terminal
+from a40console.commands.output import printable, stdout_is_terminal
 from a40console.commands.plain_acts import Acts, Desk
 from a40console.commands.plain_words import understand
 from a40console.commands.running import ensure_service
@@ -43,9 +43,7 @@ _LONGEST_WAIT_S = 5.0
 
 def run_plain(invocation: Invocation) -> int:
     """Tell and obey until the input ends or `quit`; the exit code."""
-    settings = invocation.settings_to_show_with()
-    for problem in settings.problems:
-        note(f"Settings: {problem}")
+    settings = invocation.noted_settings()
     in_ascii = invocation.draws_ascii(is_terminal=stdout_is_terminal())
 
     def say(text: str) -> None:
@@ -58,7 +56,8 @@ def run_plain(invocation: Invocation) -> int:
 
 async def _run(invocation: Invocation, settings: Settings, say: Say) -> int:
     async with await ensure_service(invocation.paths) as client:
-        talk = Talk(client, settings, say, demo=is_demo(invocation.paths))
+        remote = invocation.paths.remote
+        talk = Talk(client, settings, say, demo=is_demo(invocation.paths), remote=remote)
         return await talk.run(_lines())
 
 
@@ -82,9 +81,18 @@ class Talk:
     """One conversation: follows the service, tells what changed, does what is typed."""
 
     def __init__(
-        self, client: ServiceClient, settings: Settings, say: Say, *, demo: bool = False
+        self,
+        client: ServiceClient,
+        settings: Settings,
+        say: Say,
+        *,
+        demo: bool = False,
+        remote: str = "",
     ) -> None:
         self._client = client
+        self._where = f", of {remote}" if remote else ""
+        """The machine at the other end of a link: nobody should stop the wrong engine."""
+
         self._farewell = _DEMO_LEFT if demo else _LEFT
         self._just_told: Snapshot | None = None
         """What the report at the beginning told, until the first line was obeyed."""
@@ -94,7 +102,7 @@ class Talk:
         self._alarms = Alarms()
         self._rings = settings.console.alarms != "off" and stdout_is_terminal()
         self._desk = Desk(self._keys)
-        self._acts = Acts(client, self._desk, say)
+        self._acts = Acts(client, self._desk, say, remote=remote)
         self._told: Snapshot | None = None
         self._last: list[str] = []
         self._known = asyncio.Event()
@@ -104,7 +112,7 @@ class Talk:
         """Until the lines end or one of them says so."""
         for problem in self._keys.problems:
             self._say(f"Settings: {problem}.")
-        self._say("a40console in sentences. Type help for the words, quit to leave.")
+        self._say(f"a40console in sentences{self._where}. Type help for the words, quit to leave.")
         following = asyncio.create_task(self._follow())
         try:
             with suppress(TimeoutError):

@@ -11,6 +11,7 @@ from typing import Any
 from a40console.commands import plain_words
 from a40console.commands.acting import POLL_S, refuse_failure
 from a40console.commands.sentences import Detail, explained, sentence, spoken
+from a40console.commands.session_words import session_sentences
 from a40console.commands.verdict import cost_line
 from a40console.errors import ConsoleError
 from a40console.model.command import COMMANDS, Command
@@ -65,8 +66,9 @@ class Desk:
 class Acts:
     """Does commands; a question takes the next line that is typed as its answer."""
 
-    def __init__(self, client: ServiceClient, desk: Desk, say: Say) -> None:
+    def __init__(self, client: ServiceClient, desk: Desk, say: Say, *, remote: str = "") -> None:
         self._client = client
+        self._call = f"a40console --ssh {remote}" if remote else "a40console"
         self._desk = desk
         self._say = say
         self._answer: asyncio.Future[str] | None = None
@@ -80,6 +82,7 @@ class Acts:
             "view.events": self._tell_events,
             "digest.show": self._tell_events,
             "view.cost": self._tell_cost,
+            "view.sessions": self._tell_sessions,
             "limit.why": self._tell_limit,
             "client.env": self._tell_environment,
             "alarms.mute": self._mute,
@@ -198,6 +201,10 @@ class Acts:
     async def _tell_cost(self, argument: str) -> None:
         self._say(sentence(f"Cost: {cost_line(self._desk.reading.snapshot)}"))
 
+    async def _tell_sessions(self, argument: str) -> None:
+        for told in session_sentences(self._desk.reading.snapshot):
+            self._say(sentence(told))
+
     async def _mute(self, argument: str) -> None:
         self._desk.muted = not self._desk.muted
         self._say(f"Alarms {'off until this is typed again' if self._desk.muted else 'on'}.")
@@ -222,9 +229,10 @@ class Acts:
         names = ", ".join(environment.variables)
         self._say(f"A client needs {names}. The token is not said here.")
         self._say(
-            "In the client's shell type: eval, space, quote, dollar, parenthesis, a40console env."
+            "In the client's shell type: eval, space, quote, dollar, parenthesis, "
+            f"{self._call} env."
         )
-        self._say('eval "$(a40console env)"')
+        self._say(f'eval "$({self._call} env)"')
 
 
 def _profile(number: int, profile: ProfileSummary) -> str:

@@ -33,6 +33,7 @@ _ARGUMENTS = {
     "mode": "on or off",
     "text": "a text",
     "engine": "yes or no, whether the engine stops too",
+    "session": "the beginning of a session's id, and on or off",
 }
 """What a command is told, by the name of its argument."""
 

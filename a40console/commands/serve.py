@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 import click
@@ -39,8 +38,7 @@ def command(
         gateway = replace(gateway, host=host)
     if port is not None:
         gateway = replace(gateway, port=port)
-    with suppress(OSError):  # a full disk under it must not keep the service from starting
-        note(f"The service starts; its log is {invocation.paths.service_log}. End it with Ctrl-C.")
+    note(f"The service starts; its log is {invocation.paths.service_log}. End it with Ctrl-C.")
     return run(
         invocation.paths,
         replace(settings, gateway=gateway),

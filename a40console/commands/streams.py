@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from a40console.errors import Exit, RefusedError
+from a40console.errors import RefusedError
 
 CLOSED = "it is closed"
+FULL = "it is full, and set not to wait for its reader"
 
 
 class OutputError(OSError):
@@ -33,7 +34,7 @@ class _Output(io.FileIO):
         """Write bytes.
 
         Raises:
-            OutputError: If they cannot be written.
+            OutputError: If they cannot be written, or not without waiting where waiting is off.
             BrokenPipeError: If the reader went away.
         """
         if self.dropped:
@@ -41,11 +42,14 @@ class _Output(io.FileIO):
         if self.trouble:
             raise OutputError(self.trouble)
         try:
-            return super().write(data)
-        except (BrokenPipeError, BlockingIOError):
+            taken = super().write(data)
+        except BrokenPipeError:
             raise
         except OSError as error:
             raise OutputError(error.strerror) from error
+        if taken is None:  # as FileIO tells it; the buffer around us would make a bug of it
+            raise OutputError(FULL)
+        return taken
 
 
 def prepare() -> None:
@@ -74,7 +78,6 @@ def refusal(error: OutputError) -> RefusedError:
     return RefusedError(
         f"Standard output cannot be written: {error.args[-1]}",
         remedy="Send it elsewhere, or free space where it goes. What was done so far stands.",
-        exit_code=Exit.REFUSED,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
+from a40console.model.freshness import present_speed
 from a40console.model.snapshot import EngineInfo, Snapshot
 from a40console.tui.format import DASH, count, dollars, duration, rate, shown
 
@@ -28,6 +29,9 @@ _MOODS: Mapping[EngineState, Mood] = {
     EngineState.HUNG: "bad",
     EngineState.ASLEEP: "quiet",
 }
+MOVING = (EngineState.SERVING, EngineState.HUNG, EngineState.DRAINING)
+"""States of an engine that may generate."""
+
 GAP = "   "
 
 
@@ -56,8 +60,8 @@ def one_line(snapshot: Snapshot) -> str:
 def _serving(snapshot: Snapshot) -> str:
     engine = snapshot.engine
     parts = [f"SIMULATED {state_word(engine)}" if snapshot.simulated else state_word(engine)]
-    if engine.state in (EngineState.SERVING, EngineState.HUNG, EngineState.DRAINING):
-        parts.append(f"{shown(snapshot.throughput.generation_tokens_per_s, rate)} tok/s")
+    if engine.state in MOVING:
+        parts.append(f"{shown(present_speed(snapshot), rate)} tok/s")
         parts.append(_requests(snapshot))
     else:
         parts.append(phase_line(engine))

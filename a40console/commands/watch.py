@@ -57,10 +57,7 @@ async def _ringing(
     as a line.
     """
     alarms = Alarms()
-    settings = invocation.settings_to_show_with()
-    for problem in settings.problems:
-        note(f"Settings: {problem}")
-    way = settings.console.alarms
+    way = invocation.noted_settings().console.alarms
     async with aclosing(snapshots):
         async for snapshot in snapshots:
             if text := alarms.observe(snapshot):

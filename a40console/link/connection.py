@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 import socket
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 from a40console.errors import ConsoleError, Exit, NoServiceError, RefusedError
+from a40console.link.asking import run_asking
 from a40console.link.place import LinkPlace
 from a40console.link.ssh import Forward, Ssh, through_login_shell
 
@@ -62,25 +64,20 @@ class Connection:
 
         Raises:
             NoServiceError: If ssh does not get there, with its own words.
+            KeyboardInterrupt: If the operator ended it there.
         """
         self._prepare()
         try:
-            # It asks at the terminal itself. Whoever reads our output waits for its end, and must
-            # not wait for that of the connection.
-            done = subprocess.run(
-                self._ssh.open_master(ask=True),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,
-            )
+            code = run_asking(self._ssh.open_master(ask=True))
         except OSError as error:
             raise _no_ssh(self._ssh.program[0], error) from error
-        if done.returncode:
+        if code == -signal.SIGINT:
+            raise KeyboardInterrupt
+        if code:
             alone = shlex.join((*self._ssh.program, *self._ssh.target.arguments))
             raise NoServiceError(
                 f"ssh does not reach {self._ssh.target}",
-                evidence=self.said() or f"its exit code is {done.returncode}",
+                evidence=self.said() or f"its exit code is {code}",
                 remedy=f"Try it alone: {alone}",
             )
 

@@ -57,6 +57,7 @@ class Far:
             if way.kind == "loopback"
             else way
             for way in there.addresses
+            if way.kind != "tunnel"  # the link is one
         )
         return replace(there, variables=here, addresses=ways)
 

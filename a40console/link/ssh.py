@@ -87,9 +87,13 @@ class Ssh:
         return [*call, *self.target.arguments]
 
     def control(self, verb: str, *forwards: Forward) -> list[str]:
-        """Tell the master: `check`, `exit`, `forward` or `cancel`."""
+        """Tell the master: `check`, `exit`, `forward` or `cancel`.
+
+        The configuration has no part in it: its own forwards would be asked for as well.
+        """
         words = [word for forward in forwards for word in ("-L", forward.argument)]
-        return [*self.program, "-S", str(self.master), "-O", verb, *words, *self.target.arguments]
+        call = [*self.program, "-F", "none", "-S", str(self.master), "-O", verb]
+        return [*call, *words, *self.target.arguments]
 
     def run(self, command: str, *, terminal: bool = False) -> list[str]:
         """Run a command of the other side's shell over the connection that is there.
@@ -99,7 +103,7 @@ class Ssh:
         options = {"ControlMaster": "no", "ProxyCommand": "false", "BatchMode": "yes"}
         options |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
         # The operator's own command for this host would stand in the way of ours.
-        options["RemoteCommand"] = "none"
+        options |= {"RemoteCommand": "none", "LogLevel": "ERROR"}
         tty = "-t" if terminal else "-T"
         return [*self._call(options), tty, *self.target.arguments, command]
 

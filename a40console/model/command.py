@@ -201,7 +201,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         id="client.env",
         title="Connect a client",
-        help="The client's environment, ready to paste.",
+        help="What Claude Code or another client must set, and the first request that it sends.",
         key="e",
         available="service",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from a40console.model.figures import Figure, Missing, number
+from a40console.model.snapshot import Snapshot
 
 
 def present(figure: Figure, age_s: Figure, *, interval_s: float) -> Figure:
@@ -19,3 +20,9 @@ def present(figure: Figure, age_s: Figure, *, interval_s: float) -> Figure:
     if age is None or age <= max(5.0, 3 * interval_s):
         return figure
     return Missing(f"its source is {age:.0f} s old")
+
+
+def present_speed(snapshot: Snapshot) -> Figure:
+    """Tokens generated a second, as a verdict may tell it of now."""
+    speed = snapshot.throughput
+    return present(speed.generation_tokens_per_s, speed.age_s, interval_s=snapshot.interval_s)

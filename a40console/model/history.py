@@ -1,4 +1,8 @@
-"""One point of the past from a snapshot, the same for the service's record and a console's own."""
+"""One point of the past from a snapshot, the same for the service's record and a console's own.
+
+Its speeds are the means that a screen shows; the service's record puts each interval's own in their
+place, and a console fetches those.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from a40console.config import Settings
+from a40console.config import Settings, SettingsProblem
 from a40console.engines.gpu_driver import GpuDriver, read_driver
 from a40console.model.check import Check
 from a40console.model.figures import Missing
@@ -32,12 +32,14 @@ def examine(
     settings: Settings,
     environment: Mapping[str, str],
     *,
+    problems: tuple[SettingsProblem, ...] = (),
     driver: Callable[[], GpuDriver | Missing] = read_driver,
 ) -> tuple[Check, ...]:
     """Look at everything; a check that fails by itself is told as not looked at."""
     asked = Asked(
         paths=paths,
         settings=settings,
+        problems=problems,
         environment=environment,
         profiles=load_profiles(paths.profiles),
         driver=_in_time(driver),

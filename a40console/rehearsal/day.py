@@ -37,7 +37,14 @@ from a40console.model.figures import Figure, Missing, combine, number
 from a40console.model.instants import iso_utc
 from a40console.model.profile import Profile
 from a40console.model.request import GatewayRow
-from a40console.model.snapshot import BusiestThread, Host, ServiceInfo, Snapshot, SourceStatus
+from a40console.model.snapshot import (
+    BusiestThread,
+    Host,
+    ServiceInfo,
+    Snapshot,
+    SourceStatus,
+    Throughput,
+)
 from a40console.operations.record import RunRecord
 from a40console.operations.status import EngineStatus
 from a40console.rehearsal.sessions import RehearsedSessions
@@ -69,6 +76,9 @@ class Rehearsal:
 
     profile: Profile
     snapshots: tuple[Snapshot, ...]
+    speeds: tuple[Throughput, ...]
+    """By snapshot, the engine's since the one before."""
+
     events: tuple[Event, ...]
     log: str
     """The engine's output."""
@@ -169,6 +179,7 @@ class _Day:
         self._clock = _Clock()
         self._findings = FindingClock()
         self._events: list[Event] = []
+        self._speeds: list[Throughput] = []
         self._found = FindingLog(self._record)
         self._rows: tuple[GatewayRow, ...] = ()
         self._status = EngineStatus()
@@ -207,6 +218,7 @@ class _Day:
         return Rehearsal(
             profile=self._profile,
             snapshots=tuple(snapshots),
+            speeds=tuple(self._speeds),
             events=tuple(self._events),
             log=log,
             evidence=self._evidence,
@@ -218,6 +230,7 @@ class _Day:
         now_s = self._clock.now_s
         live = [row for row in self._rows if row.ended_at_s is None]
         view = self._sampler.view(live, [row for row in self._rows if row.ended_at_s is not None])
+        self._speeds.append(view.latest_throughput)
         terms = terms_of(RentSettings(), self._profile.usd_per_hour)
         sessions = self._told.take(around(view, terms.usd_per_hour))
         self._evidence = Evidence(

@@ -106,12 +106,12 @@ class Exhibit:
 
     def _chronicle(self, journal: Journal, paths: Paths) -> Chronicle:
         chronicle = Chronicle(
-            paths.state / "history.sqlite3",
+            paths.state / "history.sqlite",
             interval_s=self._day.snapshots[-1].interval_s,
             recorder=journal.record,
             wall=lambda: self._now_s,
         )
-        for snapshot in self._day.snapshots:
+        for snapshot, speeds in zip(self._day.snapshots, self._day.speeds, strict=True):
             at_s = unix_s(snapshot.at) or 0.0
             reading = Reading(
                 counters=Counters(at_s=at_s),
@@ -122,7 +122,7 @@ class Exhibit:
                 busy=False,
                 simulated=snapshot.simulated,
             )
-            chronicle.add(history_point(snapshot, at_s), reading)
+            chronicle.add(history_point(snapshot, at_s), reading, speeds)
         return chronicle
 
     def _starts(self, paths: Paths) -> PastStarts:

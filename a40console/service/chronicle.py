@@ -102,7 +102,7 @@ class Chronicle:
             log.warning("the history could not be written within %.0f s", CLOSE_TIMEOUT_S)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def add(self, point: HistoryPoint, reading: Reading, speeds: Throughput | None = None) -> None:
+    def add(self, point: HistoryPoint, reading: Reading, speeds: Throughput | None) -> None:
         """Take what one snapshot says.
 
         Args:

@@ -59,18 +59,18 @@ def client_environment(
     """
     window = number(window_tokens)
     output = Missing("the window is not known") if window is None else output_limit(int(window))
-    variables = {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_AUTH_TOKEN": token,
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "OPENAI_API_KEY": token,
-    }
+    variables = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": token}
     if served_name is not None:
-        variables |= _model(served_name)
+        variables["ANTHROPIC_MODEL"] = served_name
     if window is not None:
         variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(int(window))
         variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(output)
     variables |= _BEHAVIOUR
+    if served_name is not None:
+        variables |= {f"ANTHROPIC_DEFAULT_{kind}_MODEL": served_name for kind in _KINDS}
+    variables |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
+    if served_name is not None:
+        variables["OPENAI_MODEL"] = served_name
     return ClientEnvironment(
         variables=variables,
         addresses=tuple(_addresses(url, listens_on, environment)),
@@ -97,14 +97,8 @@ _BEHAVIOUR = {
 }
 
 
-def _model(name: str) -> dict[str, str]:
-    """One model for every name that the client has for models."""
-    names = ("HAIKU", "SONNET", "OPUS")
-    return {
-        "ANTHROPIC_MODEL": name,
-        **{f"ANTHROPIC_DEFAULT_{kind}_MODEL": name for kind in names},
-        "OPENAI_MODEL": name,
-    }
+_KINDS = ("HAIKU", "SONNET", "OPUS")
+"""Every name that the client has for models: one model answers to all."""
 
 
 def _advice(window_tokens: float | None, served_name: str | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from a40console.config import load_settings
+from a40console.config import lenient_settings
 from a40console.model.codec import encode
 from a40console.paths import Paths
 from a40console.service.tasks import Handler
@@ -23,10 +23,9 @@ def doctor_handler(paths: Paths) -> Handler:
         # Imported when it is asked for: the checks know installers and models, which take memory.
         from a40console.operations.doctor import examine
 
-        checks = await asyncio.to_thread(
-            # The file's settings, which may be newer than those that the service runs with.
-            lambda: examine(paths, load_settings(paths.config_file), os.environ)
-        )
+        # The file's settings, which may be newer than those that the service runs with.
+        settings, problems = lenient_settings(paths.config_file)
+        checks = await asyncio.to_thread(examine, paths, settings, os.environ, problems=problems)
         return {f"{number:03d}": json.dumps(encode(each)) for number, each in enumerate(checks)}
 
     return run

@@ -1,12 +1,12 @@
 """Speeds of the stored points: each the tokens of its own interval, so that sums are the counters.
 
 What screens show live is the mean of the last 5 s; stored second by second it would count a burst
-five times.
+five times. A source that falls silent leaves a gap: what the engine generated in it is in the
+counters alone, since nobody knows in which of its seconds.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 
 from a40console.model.control import HistoryPoint
@@ -14,15 +14,12 @@ from a40console.model.figures import Missing
 from a40console.model.history import SILENT
 from a40console.model.snapshot import Throughput
 
-MOST_WAITING = 5
-"""A source that is silent for longer tells of itself that it is."""
-
 
 class PointSpeeds:
-    """Holds points back until their counters are read."""
+    """Holds points back until their counters are read, or their source is known to be silent."""
 
     def __init__(self) -> None:
-        self._waiting = deque[HistoryPoint]()
+        self._waiting: list[HistoryPoint] = []
 
     def settle(self, point: HistoryPoint, speeds: Throughput | None) -> list[HistoryPoint]:
         """The points that are now complete, oldest first.
@@ -38,7 +35,7 @@ class PointSpeeds:
             settled = [_with(waiting, speeds) for waiting in self._waiting]
             self._waiting.clear()
             return settled
-        return [_silent(self._waiting.popleft())] if len(self._waiting) > MOST_WAITING else []
+        return []
 
     def _unread(self) -> list[HistoryPoint]:
         unread = [_silent(waiting) for waiting in self._waiting]

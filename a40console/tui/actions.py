@@ -61,6 +61,11 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         arguments[command.argument] = chosen
     if command.confirm and not await dialogs.confirm(app, command, _consequences(app, arguments)):
         return
+    await _carry_out(app, command, arguments)
+
+
+async def _carry_out(app: ConsoleApp, command: Command, arguments: dict[str, str]) -> None:
+    """Let the service do it, and say how it ended."""
     app.asking = False
     named = " ".join(dialogs.in_words(*argument) for argument in arguments.items())
     said = ActionToast(app, command.title)
@@ -176,12 +181,21 @@ async def _leave(app: ConsoleApp, command: Command) -> None:
         app.exit()
 
 
+async def _capture(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.screens.capture import choose_capture
+
+    wanted = await choose_capture(app, command)
+    if wanted is not None:
+        await _carry_out(app, command, {"session": wanted})
+
+
 async def _mute(app: ConsoleApp, command: Command) -> None:
     app.mute_alarms()
 
 
 HANDLERS: dict[str, Handler] = {
     "alarms.mute": _mute,
+    "sessions.capture": _capture,
     "slot.show": show_slot,
     "request.test": _test_request,
     "client.env": _environment,

@@ -25,7 +25,13 @@ from a40console.tui.blank import blank_snapshot
 from a40console.tui.crash import report_crash
 from a40console.tui.demo_home import is_demo
 from a40console.tui.feed import ClientFactory, Feed
-from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
+from a40console.tui.messages import (
+    EventsArrived,
+    HistoryArrived,
+    ServiceFound,
+    ServiceLost,
+    SnapshotArrived,
+)
 from a40console.tui.palette import system_commands
 from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
@@ -37,7 +43,7 @@ from a40console.tui.time_control import TimeControl
 from a40console.tui.toasts import Severity, toast
 
 if TYPE_CHECKING:
-    from a40console.config import Settings
+    from a40console.config import Settings, SettingsProblem
     from a40console.paths import Paths
     from a40console.service.client import ServiceClient
 
@@ -145,7 +151,8 @@ class ConsoleApp(TerminalApp):
         self.asking = False
         """Whether a command has yet to ask the operator what it must."""
 
-        self._complaints = [*settings.problems, *self.theme_problems, *self.keys.problems]
+        wrong = surroundings.settings_problems
+        self._complaints = [*wrong, *self.theme_problems, *self.keys.problems]
 
     @property
     def reading(self) -> Reading:
@@ -240,6 +247,10 @@ class ConsoleApp(TerminalApp):
         self.past.recall(message.history)
         self.past.mark(message.events)
 
+    @on(HistoryArrived)
+    def _take_history(self, message: HistoryArrived) -> None:
+        self.past.recall(message.points)
+
     @on(EventsArrived)
     def _take_events(self, message: EventsArrived) -> None:
         self.past.mark(message.events)
@@ -298,6 +309,7 @@ class ConsoleApp(TerminalApp):
 def run_console(
     paths: Paths,
     settings: Settings,
+    problems: Iterable[SettingsProblem] = (),
     *,
     mouse: bool = True,
     abilities: Abilities | None = None,
@@ -323,6 +335,7 @@ def run_console(
             state=paths.state,
             demo=is_demo(paths),
             remote=paths.remote,
+            settings_problems=tuple(map(str, problems)),
         ),
         driver_class=PatientDriver,
         watchdog=watchdog,

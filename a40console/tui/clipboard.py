@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from a40console.files import write_private
 from a40console.tui.abilities import Abilities
 from a40console.tui.format import size
 from a40console.tui.multiplex import through
@@ -39,6 +40,17 @@ def copy(app: TerminalApp, text: str) -> str:
         app.write_to_terminal, app.abilities, term=os.environ.get("TERM", ""), folder=app.state
     )
     return clipboard.copy(text)
+
+
+def save(app: TerminalApp, text: str, name: str) -> str:
+    """Write a text into a file of this user's alone, over one before; answers where it is."""
+    path = (app.state or Path(tempfile.gettempdir())) / name
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(path, text)
+    except OSError as error:
+        return f"Not saved: {path} cannot be written ({error.strerror})."
+    return f"Saved to {path}, readable by you alone."
 
 
 class Clipboard:

@@ -15,9 +15,11 @@ from a40console.model.control import (
 )
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
+from a40console.model.wording import short_name
 from a40console.tui import format as fmt
 from a40console.tui.availability import LIVING, NAMES
 from a40console.tui.format import shown
+from a40console.tui.ink import clean
 from a40console.tui.panels import texts
 from a40console.tui.panels.checks import checks_text, read_checks
 from a40console.tui.screens.dialog import Choice, ConfirmDialog, PickDialog, TextDialog
@@ -84,6 +86,9 @@ def in_words(argument: str, value: str) -> str:
     """A command's argument as the operator reads it."""
     if argument == "engine":
         return "the engine too" if value == "yes" else "the engine keeps running"
+    if argument == "session":
+        name, _, mode = value.rpartition(" ")
+        return f"capture of {short_name(name)} {mode}"
     return value
 
 
@@ -152,7 +157,8 @@ def show_help(app: ConsoleApp, command: Command) -> None:
 
 def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvironment) -> None:
     """The client's environment, its token covered until it is asked for."""
-    app.push_screen(EnvironmentDialog(command.title, environment))
+    to = f" to {clean(app.reading.remote)}" if app.reading.remote else ""
+    app.push_screen(EnvironmentDialog(f"{command.title}{to}", environment))
 
 
 async def leave(app: ConsoleApp, command: Command) -> bool:

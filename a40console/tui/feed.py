@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -10,7 +11,17 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from a40console.errors import ConsoleError, NoServiceError
-from a40console.tui.messages import EventsArrived, ServiceFound, ServiceLost, SnapshotArrived
+from a40console.model.control import HistoryPoint
+from a40console.model.figures import number
+from a40console.model.snapshot import Snapshot, Throughput
+from a40console.tui.format import unix_seconds
+from a40console.tui.messages import (
+    EventsArrived,
+    HistoryArrived,
+    ServiceFound,
+    ServiceLost,
+    SnapshotArrived,
+)
 from a40console.tui.past import SPEED_SPAN_S
 
 if TYPE_CHECKING:
@@ -21,18 +32,36 @@ ClientFactory = Callable[[], "ServiceClient"]
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 5.0
+HISTORY_PERIOD_S = 5.0
+"""So long the means of the snapshots stand for the seconds of the service's history.
+
+It is the span of those means: asked more often, the answer says little that they do not.
+"""
 
 
 class Feed:
     """Follows the service's snapshots and tells them to `post`; reconnects with back-off."""
 
-    def __init__(self, factory: ClientFactory, post: Callable[[Message], object]) -> None:
+    def __init__(
+        self,
+        factory: ClientFactory,
+        post: Callable[[Message], object],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._factory = factory
         self._post = post
+        self._clock = clock
         self._client: ServiceClient | None = None
         self._making = asyncio.Lock()
         self._seen_event = 0
-        self._history_from_s = 0.0
+        self._history_to_s: float | None = None
+        """Unix time at which the newest second begins that the service has told."""
+
+        self._moved_s = 0.0
+        """Unix time of the newest snapshot whose speed was not 0."""
+
+        self._asked_s = 0.0
 
     async def client(self) -> ServiceClient:
         """The client, made at its first use."""
@@ -59,6 +88,7 @@ class Feed:
                         wait_s = FIRST_WAIT_S
                         self._post(SnapshotArrived(snapshot))
                         await self._fetch_events(client, snapshot.events_last_id)
+                        await self._fetch_seconds(client, snapshot)
             except ConsoleError as error:
                 self._post(ServiceLost(error.trouble))
             except ValueError as error:
@@ -70,12 +100,28 @@ class Feed:
 
     async def _greet(self, client: ServiceClient) -> None:
         hello = await client.hello()
-        history = (await client.history(self._history_from_s or -SPEED_SPAN_S)).points
+        history = await self._fetch_history(client)
         events = await client.events(self._seen_event)
-        if history:
-            self._history_from_s = history[-1].at_s
         self._seen_event = max([self._seen_event, *(event.id for event in events)])
         self._post(ServiceFound(hello, history, events, await client.read_mark()))
+
+    async def _fetch_history(self, client: ServiceClient) -> tuple[HistoryPoint, ...]:
+        """What came since the last time, and that second again: it may not have been over."""
+        self._asked_s = self._clock()
+        since_s = -SPEED_SPAN_S if self._history_to_s is None else self._history_to_s - 1
+        points = (await client.history(since_s)).points
+        if points:
+            self._history_to_s = points[-1].at_s
+        return points
+
+    async def _fetch_seconds(self, client: ServiceClient, snapshot: Snapshot) -> None:
+        """Now and then, while something moves: the mean of nothing is nothing each second too."""
+        if _moves(snapshot.throughput):
+            self._moved_s = unix_seconds(snapshot.at) or self._moved_s
+        if self._moved_s < (self._history_to_s or 0.0) + 1:
+            return
+        if self._clock() - self._asked_s >= HISTORY_PERIOD_S:
+            self._post(HistoryArrived(await self._fetch_history(client)))
 
     async def _fetch_events(self, client: ServiceClient, last_id: int) -> None:
         if last_id < self._seen_event:
@@ -84,3 +130,8 @@ class Feed:
             events = await client.events(self._seen_event)
             self._seen_event = last_id
             self._post(EventsArrived(events))
+
+
+def _moves(speed: Throughput) -> bool:
+    figures = (speed.generation_tokens_per_s, speed.prefill_tokens_per_s, speed.passes_per_s)
+    return any(number(figure) for figure in figures)

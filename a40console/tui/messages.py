@@ -40,6 +40,14 @@ class ServiceFound(Message):
         self.events = events
 
 
+class HistoryArrived(Message):
+    """Seconds of the past as the service has them, oldest first."""
+
+    def __init__(self, points: Sequence[HistoryPoint]) -> None:
+        super().__init__()
+        self.points = points
+
+
 class EventsArrived(Message):
     """New entries of the journal."""
 

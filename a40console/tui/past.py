@@ -70,7 +70,8 @@ class Past:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.speed: deque[HistoryPoint] = deque(maxlen=_SPEED_POINTS)
-        """Every second of the last quarter of an hour, oldest first."""
+        """Every second of the last quarter of an hour, oldest first: as the service's history has
+        it, the newest few as their snapshots had them until they are fetched."""
 
         self.timeline = Timeline()
         self.tracks: dict[str, Track] = {}
@@ -109,11 +110,21 @@ class Past:
         self._observe_phase(snapshot)
 
     def recall(self, points: Iterable[HistoryPoint]) -> None:
-        """Put the service's history before what was seen here."""
-        known = {round(point.at_s): point for point in self.speed}
-        merged = {round(point.at_s): point for point in points} | known
+        """Put the service's history in the place of what was seen here of the same time.
+
+        A snapshot's speed is the mean of its last 5 s; the history has each second's own.
+
+        Args:
+            points: Of every second, oldest first.
+        """
+        told = tuple(points)
+        if not told:
+            return
+        first_s, end_s = told[0].at_s, told[-1].at_s + 1
+        before = [point for point in self.speed if point.at_s < first_s]
+        after = [point for point in self.speed if point.at_s >= end_s]
         self.speed.clear()
-        self.speed.extend(merged[second] for second in sorted(merged))
+        self.speed.extend((*before, *told, *after))
         self._recalls += 1
 
     def mark(self, events: Iterable[Event]) -> None:

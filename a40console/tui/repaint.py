@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rich.cells import get_character_cell_size
 from rich.console import Console, RenderableType
 from rich.control import Control
-from rich.segment import Segment
 from textual._compositor import ChopsUpdate
 
 from a40console.tui.ink import Line, Role
@@ -17,9 +16,6 @@ _GAP = 8
 
 A step costs the cursor's move and the colours once more, some 50 bytes; a cell takes three at most.
 """
-
-_KEPT_CUTS = 512
-"""Rich keeps 16,384 texts that were cut in two, 6 MB; hardly one of a live screen returns."""
 
 Cell = tuple[str, Role | None, str]
 """Character, role and action."""
@@ -95,9 +91,6 @@ class CellsUpdate(ChopsUpdate):
 
 def cells_only(update: RenderableType | None) -> RenderableType | None:
     """The update without what stayed the same; anything else as it is."""
-    cuts = Segment._split_cells  # noqa: SLF001
-    if cuts.cache_info().currsize > _KEPT_CUTS:
-        cuts.cache_clear()
     if type(update) is ChopsUpdate:
         return CellsUpdate(update.chops, update.spans, update.chop_ends)
     return update

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import COLOR_SYSTEMS, RenderableType
+from rich.segment import Segment
 from textual import on
 from textual._styles_cache import StylesCache
 from textual.app import App
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 _SYSTEMS = {"truecolor": "truecolor", "256": "256", "16": "standard", "mono": "standard"}
 
 
+_KEPT_CUTS = 512
+"""Rich keeps 16,384 texts that were cut in two, 6 MB; hardly one of a live screen returns."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Where the console finds itself."""
@@ -58,6 +63,9 @@ class Surroundings:
 
     remote: str = ""
     """The machine of the service; empty for this one."""
+
+    settings_problems: Sequence[str] = ()
+    """What is wrong in the settings file, one line each."""
 
 
 HERE = Surroundings()
@@ -166,7 +174,8 @@ class TerminalApp(App[None]):
         super()._display(screen, cells_only(renderable))
 
     def post_display_hook(self) -> None:
-        """After a frame of figures: have the terminal say when it has taken it in."""
+        """After a frame: forget its cuts; of figures, have the terminal say when it took it in."""
+        _forget_cuts()
         driver = driver_of(self)
         if self._frame_ends and isinstance(driver, PatientDriver) and self._pace.asks:
             self._frame_ends = False
@@ -220,3 +229,9 @@ class TerminalApp(App[None]):
             return
         if too_small(event.size) and not isinstance(self.screen, TooSmallScreen):
             self.push_screen(TooSmallScreen())
+
+
+def _forget_cuts() -> None:
+    cuts = Segment._split_cells  # noqa: SLF001
+    if cuts.cache_info().currsize > _KEPT_CUTS:
+        cuts.cache_clear()

@@ -39,6 +39,7 @@ from a40console.model.engine import EngineState
 from a40console.model.event import Event
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.paths import locate, make_private
+from tests import make_session, make_sessions
 from tests import make_snapshot as make
 from tests.tui import fake_past
 
@@ -75,8 +76,14 @@ class Script:
     gateway: str = "answers"
     """answers, refuses, down, breaks, errors, none, colourful"""
 
+    arrives: bool = False
+    """A session sends its second request as soon as somebody follows."""
+
     running: int = 0
     slots: int = 0
+    sessions: bool = False
+    """Whether clients' sessions are known."""
+
     interval_s: float = 0.1
     log_file: str | None = None
     exit_code: int | None = None
@@ -119,6 +126,7 @@ class StubService:
                 Route("/v1/snapshots", self._snapshots),
                 Route("/v1/why", self._why),
                 Route("/v1/environment", self._environment),
+                Route("/v1/sessions/{name}", self._session),
                 Route("/v1/events", self._events),
                 Route("/v1/history", self._history),
                 Route("/v1/starts", self._starts),
@@ -126,6 +134,7 @@ class StubService:
                 Route("/v1/spending", self._spending),
                 Route("/v1/read-mark", self._read_mark),
                 Route("/v1/logs", self._logs),
+                Route("/v1/sessions/{session}", self._session),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
             ]
@@ -154,10 +163,18 @@ class StubService:
         if self._script.running:
             requests = replace(snapshot.requests, running=self._script.running)
             snapshot = replace(snapshot, requests=requests)
+        if self._script.arrives:
+            session = make_session.session(session="5f2a", requests=1)
+            snapshot = replace(snapshot, sessions=(session,))
+        if self._script.sessions:
+            snapshot = replace(snapshot, sessions=make_sessions.several())
         return replace(snapshot, interval_s=self._script.interval_s)
 
     async def _snapshot(self, request: Request) -> Response:
         return JSONResponse(encode(self._now()))
+
+    async def _session(self, request: Request) -> Response:
+        return JSONResponse(encode(make_session.detail(session=request.path_params["name"])))
 
     async def _why(self, request: Request) -> Response:
         return JSONResponse(encode(explain(self._now())))
@@ -167,7 +184,10 @@ class StubService:
             sent = 0
             while sent != self._script.stream_count:
                 sent += 1
-                yield json.dumps(encode(replace(self._now(), seq=sent))).encode() + b"\n"
+                now = replace(self._now(), seq=sent)
+                if self._script.arrives:
+                    now = replace(now, sessions=(make_session.session(session="5f2a", requests=2),))
+                yield json.dumps(encode(now)).encode() + b"\n"
                 await asyncio.sleep(self._script.interval_s)
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
@@ -183,7 +203,9 @@ class StubService:
         environment = ClientEnvironment(
             variables=variables,
             addresses=(
-                ClientAddress(kind="loopback", url=self.gateway_url or "", text="from this machine"),
+                ClientAddress(
+                    kind="loopback", url=self.gateway_url or "", text="from this machine"
+                ),
                 ClientAddress(
                     kind="proxy",
                     url="https://pod-8080.proxy.example",
@@ -235,6 +257,18 @@ class StubService:
 
     async def _spending(self, request: Request) -> Response:
         return JSONResponse(encode(fake_past.spending()))
+
+    async def _session(self, request: Request) -> Response:
+        begins, known = request.path_params["session"], make_sessions.details()
+        found = [known[name] for name in known if name.startswith(begins)]
+        if self._script.sessions and len(found) == 1:
+            return JSONResponse(encode(found[0]))
+        trouble = Trouble(
+            message=f"No session is known as {begins}",
+            remedy="See them with: a40console sessions",
+            exit_code=2,
+        )
+        return JSONResponse(encode(trouble), status_code=400)
 
     async def _read_mark(self, request: Request) -> Response:
         return JSONResponse(encode(ReadMark(event=3, at="2026-11-29T13:30:00Z")))
@@ -293,6 +327,8 @@ class StubService:
             )
 
     def _done(self, result: CommandResult) -> dict[str, str]:
+        if result.command == "sessions.capture":
+            return {"report": f"Asked for: {self._arguments[result.id]['session']}"}
         if result.command == "note.add":
             return {"report": f"Noted: {self._arguments[result.id]['text']}"}
         return {"profile": "tiny"}

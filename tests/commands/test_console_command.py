@@ -13,7 +13,7 @@ from tests.commands.console_process import on_terminal, with_stub
 WITH_A_STAND_IN = """
 import os, sys, types
 
-def run_console(paths, settings, *, mouse, abilities):
+def run_console(paths, settings, problems, *, mouse, abilities):
     print(paths.home, settings.console.theme, mouse, abilities.depth, abilities.ascii)
     return 129
 
@@ -25,6 +25,9 @@ sys.exit(console_with_stub.main())
 """
 
 COMMAND = (sys.executable, "-c", WITH_A_STAND_IN)
+WITH_A_SERVICE = WITH_A_STAND_IN.replace("from tests.commands import console_with_stub\n", "").replace(
+    "console_with_stub", "__import__('a40console.cli').cli"
+)
 
 
 @pytest.mark.pty
@@ -48,10 +51,12 @@ def test_the_console_is_opened_with_a_service_behind_it(
 
 
 @pytest.mark.pty
-def test_a_broken_settings_file_opens_nothing(environment: dict[str, str], paths: Paths) -> None:
+def test_a_broken_settings_file_opens_nothing_where_no_service_runs(
+    environment: dict[str, str], paths: Paths
+) -> None:
     paths.config.mkdir()
     paths.config_file.write_text("thme = 1")
-    code, written = on_terminal(with_stub(environment), command=COMMAND)
+    code, written = on_terminal(environment, command=(sys.executable, "-c", WITH_A_SERVICE))
     assert code == 2
     assert "thme" in written
     assert not is_locked(paths)

@@ -93,9 +93,26 @@ def test_what_a_terminal_lacks_is_told() -> None:
     assert rows(far)["tmux"].state == "warn"
 
 
-def test_a_broken_settings_file_is_told_as_such(console: Run, paths: Paths) -> None:
+@pytest.mark.parametrize(
+    ("text", "told", "state", "code"),
+    [
+        ("profile = \n", "not valid TOML", "missing", 6),
+        ("[gateway]\nport = 99999\n", "gateway.port", "missing", 6),
+        ("[gateway]\nport = 0\n[console]\nalarms = 'siren'\n", "console.alarms", "warn", 0),
+    ],
+)
+def test_wrong_settings_are_a_row_of_its_own_and_stop_no_other(
+    text: str, told: str, state: str, code: int, console: Run, paths: Paths
+) -> None:
     paths.config.mkdir(parents=True)
-    paths.config_file.write_text("profile = \n")
-    done = console("doctor")
-    assert done.returncode == 2
-    assert str(paths.config_file) in done.stderr
+    paths.config_file.write_text(text)
+    done = console("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert told in checks["settings"]["text"]
+    assert checks["settings"]["state"] == state
+    assert str(paths.config_file) in checks["settings"]["mend"]
+    assert {"GPU", "home", "gateway port"} < checks.keys()
+    if state == "warn":
+        assert (done.returncode, done.stderr) == (code, "")
+    else:
+        assert done.returncode == code

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,30 @@ def test_output_that_cannot_be_written_ends_every_command_with_a_sentence(
         assert "Send it elsewhere" in run.stderr
         assert "A40CONSOLE_HOME" not in run.stderr, "the home is not what is full"
         assert "Traceback" not in run.stderr
+
+
+def test_full_output_that_does_not_wait_ends_a_command_with_a_sentence(
+    environment: dict[str, str],
+) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while os.write(writer, b"." * 4096):
+            pass
+    for command in ("--help", "--version", "profiles list", "profiles list --json"):
+        run = subprocess.run(
+            [*CONSOLE, *command.split()],
+            env=environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+        )
+        assert run.returncode == Exit.REFUSED, (command, run.stderr)
+        assert "Standard output cannot be written: it is full, and set not to wait" in run.stderr
+        assert len(run.stderr.splitlines()) == 2
+    os.close(reader)
+    os.close(writer)
 
 
 HOMES = ("A40CONSOLE_HOME", "HOME", "XDG_STATE_HOME", "TMPDIR")

@@ -279,4 +279,8 @@ def test_what_could_not_be_seen_in_a_name_is_printed_as_escapes(
         assert name not in shown
         assert f"/models/{escaped}" in shown.split()
         refused = console("models", "delete", f"/models/{name}", "--yes")
-        assert name not in refused.stderr or "\u200b" in name
+        assert name not in refused.stderr
+        assert f"/models/{escaped} was not fetched by us\n" in refused.stderr
+        unknown = console("models", "fetch", "/models/none")
+        assert name not in unknown.stderr
+        assert f"/models/{escaped}" in unknown.stderr

@@ -18,7 +18,8 @@ from a40console.model.snapshot import PROTOCOL_VERSION
 
 SCRIPT = """#!/bin/sh
 echo "$@" >>{folder}/called
-cat {folder}/greeting {folder}/endpoint 2>/dev/null
+cat {folder}/greeting 2>/dev/null
+cat {folder}/endpoint
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -9,14 +10,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
+from textual.message import Message
 
 from a40console.errors import Exit
+from a40console.link.place import LinkPlace
+from a40console.link.target import parse_target
+from a40console.model.figures import number
+from a40console.service.client import client_of
+from a40console.tui.feed import Feed
+from a40console.tui.messages import ServiceFound, SnapshotArrived
+from a40console.tui.past import Past
 from tests.link.sshd import Sshd, sshd
 from tests.live.console import Console
 from tests.live.terminal import Tmux
@@ -94,7 +105,9 @@ def test_the_gateway_and_the_environment_are_those_of_this_machine(near: Near) -
         "max_tokens": 20,
         "messages": [{"role": "user", "content": "say something"}],
     }
-    answer = httpx.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages", json=body, timeout=30)
+    url = f"{variables['ANTHROPIC_BASE_URL']}/v1/messages"
+    key = {"x-api-key": variables["ANTHROPIC_AUTH_TOKEN"]}
+    answer = httpx.post(url, json=body, headers=key, timeout=30)
     assert answer.status_code == 200
     assert answer.json()["usage"]["output_tokens"] > 0
 
@@ -183,6 +196,16 @@ def test_the_console_asks_before_it_starts_and_survives_a_cut(near: Near, machin
         terminal.wait_for("1 Overview", 40)
         assert near.far("engine", "start", "sim").returncode == 0
         terminal.wait_for("SERVING", 30)
+        terminal.press("n")
+        terminal.wait_for("Note")
+        terminal.type("typed on the laptop")
+        terminal.press("Enter")
+        terminal.press("3")
+        terminal.wait_for(lambda screen: "INFO" in screen and "pod " in screen)
+        until(lambda: "typed on the laptop" in Console(machine.far_home).succeed("events"))
+        terminal.press("e")
+        terminal.wait_for("Connect a client to pod")
+        terminal.press("Escape")
         machine.cut()
         terminal.wait_for("The link to pod is down", 30)
         machine.mend()
@@ -197,6 +220,137 @@ def test_over_a_slow_link_the_figures_still_come(near: Near, machine: Sshd) -> N
         terminal.wait_for("live", 40)
         first = terminal.capture()
         terminal.wait_for(lambda screen: "live" in screen and screen != first, 20)
+
+
+def test_in_sentences_the_words_reach_the_other_machine(near: Near, machine: Sshd) -> None:
+    near.far("endpoint", "--start")
+    words = [sys.executable, "-m", "a40console", "--ssh", "pod", "--there", THERE, "--plain"]
+    done = subprocess.run(
+        words,
+        input="note seen from the laptop\nevents\nconnect\nquit\n",
+        env=near.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a40console in sentences, of pod." in done.stdout
+    assert 'eval "$(a40console --ssh pod env)"' in done.stdout
+    there = Console(machine.far_home).succeed("events", "--kind", "note.added")
+    assert "seen from the laptop" in there
+
+
+def test_a_wait_for_the_first_request_outlasts_a_cut(near: Near, machine: Sshd) -> None:
+    near.far("endpoint", "--start")
+    near.far("engine", "start", "sim")
+    said = near.home / "said"
+    words = ["--ssh", "pod", "--there", THERE, "env", "--json", "--wait", "--timeout", "60"]
+    with said.open("w") as file:
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "a40console", *words],
+            env=near.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
+    try:
+        until(lambda: "Waiting for a request" in said.read_text(), 30)
+        machine.cut()
+        until(lambda: "Waiting all the same" in said.read_text(), 30)
+        machine.mend()
+        until(lambda: near.links()[0]["state"] == "up", 30)
+        variables = Console(machine.far_home).client_environment()
+        body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+        url, key = f"{variables['ANTHROPIC_BASE_URL']}/v1/messages", variables["OPENAI_API_KEY"]
+        until(
+            lambda: (
+                httpx.post(url, json=body, headers={"x-api-key": key}).status_code == 200
+                and waiting.poll() is not None
+            ),
+            30,
+        )
+    finally:
+        waiting.kill()
+        waiting.communicate()
+    assert waiting.returncode == 0
+    assert "Seen: " in said.read_text()
+
+
+def test_a_home_that_cannot_be_written_there_is_told_from_here(near: Near) -> None:
+    there = f"env A40CONSOLE_HOME=/dev/null/home {THERE}"
+    done = near.run("--ssh", "pod", "--there", there, "endpoint", "--start")
+    assert done.returncode == Exit.REFUSED
+    assert "/dev/null/home" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_token_is_in_no_arguments_and_in_no_file_of_the_link(near: Near) -> None:
+    near.far("endpoint", "--start")
+    token = json.loads(near.far("env", "--json").stdout)["ANTHROPIC_AUTH_TOKEN"]
+    assert len(token) > 20
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            assert token not in " ".join(process.cmdline())
+    kept = [file for file in near.home.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".json" for file in kept)
+    assert [file for file in kept if token.encode() in file.read_bytes()] == []
+
+
+async def test_after_a_cut_the_history_has_no_hole_that_the_service_knew(
+    near: Near, machine: Sshd
+) -> None:
+    """Tokens flow on while the link is down; the console has their seconds once it is back."""
+    near.far("endpoint", "--start")
+    near.far("engine", "start", "sim")  # where no test before has
+    assert Console(machine.far_home).run("status", "--check").returncode == 0
+    place = LinkPlace(near.paths, parse_target("pod"))
+    paths = replace(near.paths, runtime=place.folder, remote="pod")
+    past, found = Past(), asyncio.Queue[ServiceFound]()
+
+    def take(message: Message) -> None:
+        if isinstance(message, ServiceFound):
+            past.recall(message.history)
+            found.put_nowait(message)
+        elif isinstance(message, SnapshotArrived):
+            past.observe(message.snapshot)
+
+    feed = Feed(lambda: client_of(paths), take)
+    following = asyncio.create_task(feed.follow())
+    asking = asyncio.create_task(asked_long(Console(machine.far_home)))
+    try:
+        await asyncio.wait_for(found.get(), 20)
+        await asyncio.sleep(1.5)
+        machine.cut()
+        cut_s = time.time()
+        await asyncio.sleep(4)
+        machine.mend()
+        mended_s = time.time()
+        await asyncio.wait_for(found.get(), 30)
+        known = await (await feed.client()).history(cut_s)
+    finally:
+        for task in (asking, following):
+            task.cancel()
+        await asyncio.gather(asking, following, return_exceptions=True)
+        await feed.close()
+    there = [point.at_s for point in known.points if point.at_s < mended_s]
+    here = [point.at_s for point in past.speed]
+    assert len(there) >= 3
+    assert any(number(point.generation_tokens_per_s) for point in known.points)
+    assert [at_s for at_s in there if min(abs(at_s - own) for own in here) > 1.0] == []
+
+
+async def asked_long(there: Console) -> None:
+    """Let tokens flow until cancelled."""
+    variables = await asyncio.to_thread(there.client_environment)
+    body = {"max_tokens": 30_000, "messages": [{"role": "user", "content": "go on"}], "model": "m"}
+    async with httpx.AsyncClient(timeout=60) as client:
+        await client.post(
+            f"{variables['ANTHROPIC_BASE_URL']}/v1/messages",
+            json=body,
+            headers={"x-api-key": variables["ANTHROPIC_AUTH_TOKEN"]},
+        )
 
 
 def holders(near: Near) -> list[psutil.Process]:

@@ -56,5 +56,7 @@ def test_a_sessions_cache_and_its_loss_are_seen(served: Console) -> None:
     assert again.loss == Missing("nothing was lost")
     assert not isinstance(changed.loss, Missing)
     assert (changed.loss.kind, changed.loss.block_kind) == ("changed", "system")
-    assert third["usage"]["input_tokens"] > 700
+    assert third["usage"]["cache_read_input_tokens"] == 0
+    assert changed.reused_tokens == 0
+    assert (number(changed.loss.tokens) or 0) > 700
     served.wait_for(lambda: number(read(served, "night").timeline[-1].queue_s) is not None, 10)

@@ -55,6 +55,7 @@ def live(kept: Chronicle, wall: Wall, readings: int, *, every_s: float = 1.0) ->
                 usd_per_hour=Decimal("0.36"),
                 busy=True,
             ),
+            None,
         )
 
 

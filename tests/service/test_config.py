@@ -12,7 +12,7 @@ from a40console.config import (
     ConsoleSettings,
     RentSettings,
     Settings,
-    load_for_console,
+    lenient_settings,
     load_settings,
 )
 from a40console.errors import UsageError
@@ -117,20 +117,19 @@ LOOK_FAULTS = [
 def test_a_wrong_look_has_its_default_and_is_told_once(tmp_path: Path, text: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(f"profile = 'mine'\n{text}\n")
-    for read in (load_settings, load_for_console):
-        settings = read(file)
-        [problem] = settings.problems
-        assert text.split("\n")[0].strip("[]").split()[0] in problem
-        assert problem.endswith("; the default is used")
-        assert settings == Settings(profile="mine", problems=settings.problems)
+    settings, [problem] = lenient_settings(file)
+    assert text.split("\n")[0].strip("[]").split()[0] in problem.text
+    assert not problem.refused
+    assert str(problem) == f"{problem.text}; the default is used"
+    assert settings == load_settings(file) == Settings(profile="mine")
 
 
 def test_what_is_right_beside_it_counts(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[console]\nalarms = 'siren'\ntheme = 'daylight'\nglyphs = 'no'\n")
-    settings = load_settings(file)
+    settings, problems = lenient_settings(file)
     assert settings.console == ConsoleSettings(theme="daylight")
-    assert [problem.split(":")[0] for problem in settings.problems] == [
+    assert [problem.text.split(":")[0] for problem in problems] == [
         "console.glyphs",
         "console.alarms",
     ]
@@ -156,7 +155,6 @@ def test_a_screen_opens_whatever_is_wrong_and_a_service_refuses(tmp_path: Path, 
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError):
         load_settings(file)
-    settings = load_for_console(file)
-    assert len(settings.problems) == 1
-    assert "used" in settings.problems[0]
-    assert settings == Settings(problems=settings.problems)
+    settings, [problem] = lenient_settings(file)
+    assert str(problem) == f"{problem.text}; the service refuses it when it next starts"
+    assert settings == Settings()

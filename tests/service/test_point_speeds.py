@@ -70,14 +70,21 @@ def test_a_point_whose_counters_are_read_late_shares_what_the_next_reading_adds(
     assert (second.at_s, second.generation_tokens_per_s) == (3, 40.0)
 
 
-def test_what_is_never_read_is_a_gap_and_nothing_is_held_back_for_long() -> None:
+def test_what_is_never_read_is_a_gap() -> None:
     speeds = PointSpeeds()
-    held = [speeds.settle(point(n, 7.0), since_before(0, 0.0)) for n in range(1, 8)]
-    assert [len(ready) for ready in held] == [0, 0, 0, 0, 0, 1, 1]
-    assert held[5][0].generation_tokens_per_s == SILENT
-    rest = speeds.settle(point(8, NO_ENGINE), None)
+    held = [speeds.settle(point(n, 7.0), since_before(0, 0.0)) for n in range(1, 6)]
+    assert held == [[]] * 5
+    rest = speeds.settle(point(6, NO_ENGINE), None)
     assert [one.generation_tokens_per_s for one in rest] == [SILENT] * 5 + [NO_ENGINE]
     assert [one.known_ratio for one in rest[:5]] == [0.0] * 5
+
+
+def test_readings_that_come_faster_than_counters_are_held_until_these_are_read() -> None:
+    speeds = PointSpeeds()
+    held = [speeds.settle(point(n / 20, 7.0), since_before(0, 0.0)) for n in range(1, 20)]
+    assert held == [[]] * 19
+    settled = speeds.settle(point(1, 7.0), since_before(30, 1.0))
+    assert [one.generation_tokens_per_s for one in settled] == [30.0] * 20
 
 
 def test_counters_that_began_again_are_no_speed() -> None:
@@ -90,20 +97,22 @@ def test_counters_that_began_again_are_no_speed() -> None:
     assert settled.known_ratio == 0.0
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.booleans()), max_size=30))
-def test_points_of_equal_length_add_up_to_the_counter(seconds: list[tuple[int, bool]]) -> None:
-    """Each second some tokens come; now and then nobody reads, four seconds at the most."""
-    speeds, unread, total, stored = PointSpeeds(), 0, 0, 0.0
-    tokens = 0
-    for second, (came, is_read) in enumerate([*seconds, (0, True)]):
-        tokens, unread, total = tokens + came, unread + 1, total + came
-        read = is_read or unread == MOST_UNREAD
-        now = since_before(tokens, float(unread)) if read else since_before(0, 0.0)
-        if read:
-            tokens = unread = 0
-        ready = speeds.settle(point(second, 1.0), now)
-        stored += sum(number(one.generation_tokens_per_s) or 0.0 for one in ready)
-    assert stored == pytest.approx(total)
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 12)), max_size=12))
+def test_points_and_gaps_add_up_to_the_counter(readings: list[tuple[int, int]]) -> None:
+    """Each second some tokens come; a reading is some seconds late, or so late that it is a gap."""
+    speeds, total, stored, in_gaps = PointSpeeds(), 0.0, 0.0, 0.0
+    for a_second, seconds in readings:
+        tokens, lost_s = a_second * seconds, 0
+        for age_s in range(1, seconds + 1):
+            read = age_s == seconds
+            now = since_before(tokens, float(seconds)) if read else since_before(0, 0.0)
+            shown = 1.0 if read or age_s <= FRESH_S else SILENT
+            ready = speeds.settle(point(age_s, shown), now)
+            lost_s += sum(one.generation_tokens_per_s == SILENT for one in ready)
+            stored += sum(number(one.generation_tokens_per_s) or 0.0 for one in ready)
+        assert lost_s == (seconds - 1 if seconds > FRESH_S + 1 else 0)
+        total, in_gaps = total + tokens, in_gaps + a_second * lost_s
+    assert stored + in_gaps == pytest.approx(total)
 
 
-MOST_UNREAD = 5
+FRESH_S = 5

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from a40console.config import Settings
 from a40console.tui.app import ConsoleApp
+from a40console.tui.terminal_app import Surroundings
 from a40console.tui.widgets.lines import Lines
 from tests.tui.fake_service import FakeService
 
@@ -22,10 +23,12 @@ async def running(
     *,
     size: tuple[int, int] = (120, 40),
     settings: Settings | None = None,
+    problems: tuple[str, ...] = (),
     live: bool = True,
 ) -> AsyncIterator[tuple[ConsoleApp, Driven]]:
     """The console on the service, its first snapshot drawn."""
-    app = ConsoleApp(service.client, settings or Settings())
+    around = Surroundings(settings_problems=problems)
+    app = ConsoleApp(service.client, settings or Settings(), surroundings=around)
     async with app.run_test(size=size) as pilot:
         if live:
             await until(pilot, lambda: app.reading.link.state == "live")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a40console.config import load_for_console
+from a40console.config import lenient_settings
 from tests.tui.driving import running, toasts, until
 from tests.tui.fake_service import FakeService
 
@@ -30,7 +30,9 @@ async def test_the_console_opens_and_says_what_is_wrong(
 ) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
-    async with running(FakeService(), settings=load_for_console(file)) as (app, pilot):
+    settings, problems = lenient_settings(file)
+    told_of_file = tuple(map(str, problems))
+    async with running(FakeService(), settings=settings, problems=told_of_file) as (app, pilot):
         await until(pilot, lambda: told in toasts(app))
         assert toasts(app).count("Settings: ") == 1
         assert app.theme == "midnight"

@@ -11,7 +11,6 @@ from a40console.gateway.openai import OpenAIReader
 from a40console.gateway.sse import EventSplitter, data_of, read_event
 from a40console.gateway.translation import ChatToMessages
 
-
 _BROKEN_OFF = "The engine ended this answer before it was complete."
 
 

@@ -233,6 +233,7 @@ class MessagesExchange:
         body.rewrite(engines)
         passage.model, passage.max_tokens = shown(asked.model), asked.max_tokens
         book.arrived(passage, asked)
+        book.captures.asked(passage, lambda: engines)
         estimate = sum(block.characters for block in asked.outline) // CHARACTERS_PER_TOKEN
         guard = Guard(
             model=asked.model,

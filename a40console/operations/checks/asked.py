@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from a40console.config import Settings
+from a40console.config import Settings, SettingsProblem
 from a40console.engines.gpu_driver import GpuDriver
 from a40console.model.figures import Missing
 from a40console.paths import Paths
@@ -18,6 +18,9 @@ class Asked:
 
     paths: Paths
     settings: Settings
+    problems: tuple[SettingsProblem, ...]
+    """What is wrong in the settings file."""
+
     environment: Mapping[str, str]
     profiles: ProfileSet
     driver: GpuDriver | Missing

@@ -23,16 +23,12 @@ ANSWER_TIMEOUT_S = 1.0
 
 def console_checks(asked: Asked) -> Iterator[Check]:
     """Everything about the console itself."""
-    holder = service_holder(asked.paths)
+    holder = lock_holder(asked.paths.service_lock)
     yield _folders(asked.paths)
+    yield from _settings(asked)
     yield _socket_path(asked.paths)
     yield _service(asked.paths, holder)
     yield _port(asked, holder)
-
-
-def service_holder(paths: Paths) -> int | None:
-    """The pid of the service that runs here, 0 where it does not say; None without one."""
-    return lock_holder(paths.service_lock)
 
 
 def _check(name: str, state: CheckState, text: str, mend: str = "") -> Check:
@@ -50,6 +46,16 @@ def _folders(paths: Paths) -> Check:
                 "export A40CONSOLE_HOME=DIR, a folder that you may write to",
             )
     return _check("home", "ok", f"{paths.home} can be written")
+
+
+def _settings(asked: Asked) -> Iterator[Check]:
+    file = asked.paths.config_file
+    for problem in asked.problems:
+        state: CheckState = "missing" if problem.refused else "warn"
+        yield _check("settings", state, str(problem), f"Mend it in {file}, or remove it there")
+    if not asked.problems:
+        told = f"{file} can be used" if file.exists() else f"all defaults: there is no {file}"
+        yield _check("settings", "ok", told)
 
 
 def _socket_path(paths: Paths) -> Check:

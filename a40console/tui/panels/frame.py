@@ -33,7 +33,7 @@ _OVERVIEW, _SESSIONS = "view.overview", "view.sessions"
 _ASIDE = "limit.why"
 """The view that is no tab: one goes back from it."""
 
-_ROOMY = 110
+_ROOMY = 100
 _GAP = " ─ "
 
 

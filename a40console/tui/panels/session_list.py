@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from a40console.model.command import BY_ID
 from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import Session, Snapshot
@@ -14,6 +16,7 @@ from a40console.tui.panels.session_words import (
     CAPTURE,
     PHASE_ROLES,
     context_gauge,
+    fitting,
     name_of,
     phase_words,
 )
@@ -36,6 +39,7 @@ def sessions_of(snapshot: Snapshot) -> tuple[Session, ...]:
     return () if isinstance(snapshot.sessions, Missing) else snapshot.sessions
 
 
+@lru_cache(8)
 def columns(width: int) -> tuple[Column, ...]:
     """The columns that fit the width."""
     if width >= WIDE:
@@ -140,40 +144,46 @@ def row(session: Session, width: int, *, here: bool, focused: bool) -> Line:
 
 
 def _texts(session: Session, width: int) -> dict[str, str]:
-    phase = next(column.width for column in columns(width) if column.name == "phase")
-    counted: Formatter = fmt.short_count if width < NORMAL else fmt.count
-    name = clean(session.session) if width >= WIDE else name_of(session.session)
+    widths = {column.name: column.width for column in columns(width)}
+
+    def told(name: str, figure: Figure, *forms: Formatter) -> str:
+        return fitting(figure, widths.get(name, 0), *forms)
+
+    counts = fmt.count, fmt.short_count
+    if width < NORMAL:
+        counts = fmt.short_count, fmt.short_count
+    rates = fmt.rate, fmt.count, fmt.short_count
     return {
-        "session": name,
+        "session": clean(session.session) if width >= WIDE else name_of(session.session),
         "client": clean(known(session.client)),
-        "phase": phase_words(session.phase, session.tool, session.phase_s, phase),
-        "turns": fmt.count(session.turns),
-        "requests": fmt.count(session.requests),
-        "context": shown(session.context_tokens, counted),
+        "phase": phase_words(session.phase, session.tool, session.phase_s, widths["phase"]),
+        "turns": told("turns", session.turns, *counts),
+        "requests": told("requests", session.requests, *counts),
+        "context": told("context", session.context_tokens, *counts),
         "window": shown(session.window_tokens, fmt.short_count),
         "reused": shown(session.hit_ratio, fmt.percent),
-        "reread": shown(session.reread_tokens, _fitting(counted, session.reread_tokens)),
-        "generated": shown(session.generated_tokens, _fitting(counted, session.generated_tokens)),
-        "speed": shown(session.tokens_per_s, fmt.rate),
-        "sustained": shown(session.sustained_tokens_per_s, fmt.rate),
-        "ttft": shown(session.ttft_last_s, fmt.rate),
-        "median": shown(session.ttft_median_s, fmt.rate),
-        "cost": shown(session.cost_usd, _dollars),
+        "reread": told("reread", session.reread_tokens, *counts),
+        "generated": told("generated", session.generated_tokens, *counts),
+        "speed": told("speed", session.tokens_per_s, *rates),
+        "sustained": told("sustained", session.sustained_tokens_per_s, *rates),
+        "ttft": told("ttft", session.ttft_last_s, *rates),
+        "median": told("median", session.ttft_median_s, *rates),
+        "cost": told("cost", session.cost_usd, _mills, _cents, _whole_dollars),
     }
 
 
-def _fitting(counted: Formatter, figure: Figure) -> Formatter:
-    """Whole, or short where a count grows out of its column."""
-    return fmt.short_count if len(shown(figure, counted)) > 7 else counted
-
-
-def _dollars(value: float) -> str:
-    """At most six characters: tenths of a cent are no matter where there are dollars."""
-    if value >= 99.995:
-        return f"${value:,.0f}"
+def _mills(value: float) -> str:
     if value >= 0.9995:
-        return f"${value:.2f}"
+        return f"${value:,.2f}"
     return f"${value:.3f}" if value >= 0.0005 else "$0" if value == 0 else "<$.001"
+
+
+def _cents(value: float) -> str:
+    return f"${value:,.2f}" if value >= 0.005 else "$0" if value == 0 else "<$.01"
+
+
+def _whole_dollars(value: float) -> str:
+    return f"${fmt.short_count(value)}"
 
 
 def nothing(reading: Reading, width: int) -> list[Line]:

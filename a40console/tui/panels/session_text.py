@@ -9,7 +9,7 @@ from textual.geometry import Size
 from a40console.model.event import Finding
 from a40console.model.figures import Figure, Missing, Text
 from a40console.model.session import SessionDetail, SessionRequest
-from a40console.model.snapshot import Session, Snapshot
+from a40console.model.snapshot import Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, flow, line, pad, wrap
@@ -20,7 +20,6 @@ from a40console.tui.panels.session_words import (
     CAPTURE,
     FAILED,
     PHASE_ROLES,
-    name_of,
     phase_words,
 )
 
@@ -236,21 +235,6 @@ def listing(snapshot: Snapshot, width: int) -> list[Line]:
     listed = session_list.sessions_of(snapshot)
     rows = [session_list.row(each, width, here=False, focused=False) for each in listed]
     return [session_list.header(width), *rows]
-
-
-def sentences(session: Session) -> str:
-    """One session in a sentence, for a screen reader."""
-    doing = phase_words(session.phase, session.tool, session.phase_s, 80)
-    capture = ", its text is being captured" if session.capturing else ""
-    return (
-        f"Session {name_of(session.session)}, {known(session.client, 'unnamed client')}: {doing}, "
-        f"{fmt.plural(session.turns, 'turn')}, context {shown(session.context_tokens, fmt.count)} "
-        f"of {shown(session.window_tokens, fmt.count)}, "
-        f"{shown(session.hit_ratio, fmt.percent)} reused, "
-        f"{shown(session.reread_tokens, fmt.count)} re-read, "
-        f"{shown(session.sustained_tokens_per_s, fmt.rate)} tokens a second sustained, "
-        f"{shown(session.cost_usd, fmt.dollars)}{capture}"
-    )
 
 
 def overview(detail: SessionDetail, found: Sequence[Finding], size: Size) -> list[Line]:

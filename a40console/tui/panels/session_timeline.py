@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from a40console.model.figures import Missing, number, ratio
+from a40console.model.figures import Figure, Missing, number, ratio
 from a40console.model.session import MAIN_AGENT, SessionDetail, SessionRequest
 from a40console.tui import format as fmt
 from a40console.tui.format import Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line
 from a40console.tui.panels.frame import heading
-from a40console.tui.panels.session_words import LOSS, agent_name, tool_words
+from a40console.tui.panels.session_words import LOSS, agent_name, fitting, tool_words
 from a40console.tui.panels.slot_cells import cell
 from a40console.tui.panels.slot_columns import CURSOR, Column
 from a40console.tui.panels.slot_notes import reasons
@@ -27,6 +28,7 @@ PARTS: tuple[tuple[str, str, Role], ...] = (
 _PURPOSES = {"turn": "", "compaction": "compacts", "other": "beside"}
 
 
+@lru_cache(8)
 def columns(width: int) -> tuple[Column, ...]:
     """The columns that fit the width; the last takes what is left."""
     fixed = _fixed(width)
@@ -122,27 +124,34 @@ def row(request: SessionRequest, width: int, scale_s: float, *, here: bool, focu
 
 
 def _texts(request: SessionRequest, width: int) -> dict[str, str]:
-    counted: Formatter = fmt.short_count if width < NORMAL else fmt.count
+    widths = {column.name: column.width for column in columns(width)}
+
+    def told(name: str, figure: Figure, *forms: Formatter, lead: str = "") -> str:
+        return lead + fitting(figure, widths.get(name, 0) - len(lead), *forms)
+
+    counts = fmt.count, fmt.short_count
+    if width < NORMAL:
+        counts = fmt.short_count, fmt.short_count
+    rates = fmt.rate, fmt.count, fmt.short_count
     main = request.agent == MAIN_AGENT
-    lost = f"{LOSS} " if not isinstance(request.loss, Missing) else ""
-    again = shown(request.reread_tokens, counted)
-    if lost and width < NORMAL:
-        lost = LOSS
+    lost = "" if isinstance(request.loss, Missing) else f"{LOSS} "[: 1 if width < NORMAL else 2]
+    turn = fmt.count(request.turn)
+    sub = f"└ {agent_name(request.agent)}"
     return {
         "at": fmt.clock(request.at),
-        "turn": fmt.count(request.turn) if main else "",
-        "agent": "main" if main else f"└ {agent_name(request.agent)}",
-        "who": fmt.count(request.turn) if main else f"└ {agent_name(request.agent)}",
-        "client": shown(request.client_s, fmt.rate),
-        "queue": shown(request.queue_s, fmt.rate),
-        "prefill": shown(request.prefill_s, fmt.rate),
-        "decode": shown(request.decode_s, fmt.rate),
-        "ttft": shown(request.ttft_s, fmt.rate),
-        "prompt": shown(request.prompt_tokens, counted),
+        "turn": turn if main else "",
+        "agent": "main" if main else sub,
+        "who": turn if main else sub,
+        "client": told("client", request.client_s, *rates),
+        "queue": told("queue", request.queue_s, *rates),
+        "prefill": told("prefill", request.prefill_s, *rates),
+        "decode": told("decode", request.decode_s, *rates),
+        "ttft": told("ttft", request.ttft_s, *rates),
+        "prompt": told("prompt", request.prompt_tokens, *counts),
         "reused": shown(ratio(request.reused_tokens, request.prompt_tokens), fmt.percent),
-        "reread": lost + again,
-        "out": shown(request.generated_tokens, counted),
-        "speed": shown(request.tokens_per_s, fmt.rate),
+        "reread": told("reread", request.reread_tokens, *counts, lead=lost),
+        "out": told("out", request.generated_tokens, *counts),
+        "speed": told("speed", request.tokens_per_s, *rates),
         "tools": ending(request),
     }
 

@@ -8,7 +8,7 @@ from a40console.model.figures import Figure, Missing, Text, number
 from a40console.model.session import SessionPhase, ToolCall
 from a40console.model.wording import LONGEST_NAME, short_name
 from a40console.tui import format as fmt
-from a40console.tui.format import DASH, known, shown
+from a40console.tui.format import DASH, Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, line
 
 CAPTURE = "●"
@@ -92,6 +92,12 @@ def _call(call: ToolCall) -> str:
         return f"{name} runs" if call.duration_s.reason == "it runs" else f"{name} {DASH}"
     bound = "≤" if call.origin == "seen" else ""
     return f"{name} {bound}{shown(call.duration_s, fmt.latency)}{f' {FAILED}' * call.failed}"
+
+
+def fitting(figure: Figure, width: int, *formatters: Formatter) -> str:
+    """A figure in the first of its forms that fits so many cells; a figure is never cut."""
+    texts = [shown(figure, formatter) for formatter in formatters]
+    return next((text for text in texts if len(text) <= width), texts[-1])
 
 
 def name_of(session: str) -> str:

@@ -99,11 +99,8 @@ def span_name(reading: Reading) -> str:
 def speed_heading(reading: Reading, size: Size) -> list[Line]:
     """The rule above the chart: what it draws, over which span, its peak, and the keys of time."""
     cells = cells_of(size.width)
-    series = (
-        reading.past.series(name, reading.view, cells, "highest") for name in (_PEAK, _GENERATION)
-    )
-    known = [value for values in series for value in values if value is not None]
-    peak = f", peak {fmt.rate(max(known))}" if known else ""
+    highest = peak_of(reading, cells)
+    peak = "" if highest is None else f", peak {fmt.rate(highest)}"
     when = span_name(reading)
     if not reading.view.live:
         now_s = reading.past.now_s
@@ -112,6 +109,19 @@ def speed_heading(reading: Reading, size: Size) -> list[Line]:
     keys = _keys(reading)
     room = size.width - width_of(title) - 7
     return [rule(title, size.width, keys if width_of(keys) <= room else line(""))]
+
+
+def peak_of(reading: Reading, cells: int) -> float | None:
+    """The highest speed of any second in the span that is looked at; None where none is known.
+
+    Args:
+        reading: What is shown.
+        cells: Of the chart or spark that it stands with.
+    """
+    series = (
+        reading.past.series(name, reading.view, cells, "highest") for name in (_PEAK, _GENERATION)
+    )
+    return max((value for values in series for value in values if value is not None), default=None)
 
 
 def _keys(reading: Reading) -> Line:
@@ -180,9 +190,9 @@ def role_of(mark: Mark) -> Role:
 def compact_speed(reading: Reading, width: int) -> Line:
     """The chart's stand-in on a small screen: a spark, its peak and the last event."""
     view, past = reading.view, reading.past
-    values = past.series(_GENERATION, view, max(10, width - 36))
-    known = [value for value in values if value is not None]
-    if not known:
+    cells = max(10, width - 36)
+    values, highest = past.series(_GENERATION, view, cells), peak_of(reading, cells)
+    if highest is None:
         return line(Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
     marks = past.visible_marks(view)
     last = (
@@ -190,7 +200,7 @@ def compact_speed(reading: Reading, width: int) -> Line:
         if marks
         else line("")
     )
-    peak = f"{span_name(reading)}, peak {fmt.rate(max(known))}"
+    peak = f"{span_name(reading)}, peak {fmt.rate(highest)}"
     drawn = Span(spark(values, bars=ROW_BARS), Role.SERIES)
     return flow([line(drawn), line(peak), last], width)
 

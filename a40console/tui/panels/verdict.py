@@ -6,7 +6,7 @@ from textual.geometry import Size
 
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
-from a40console.model.freshness import present
+from a40console.model.freshness import present_speed
 from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
 from a40console.model.wording import short_name
 from a40console.tui import format as fmt
@@ -139,11 +139,7 @@ def _serving(reading: Reading, width: int) -> Line:
 
 
 def _speed(snapshot: Snapshot, width: int, *, zeros: bool = True) -> Line:
-    throughput = snapshot.throughput
-    rate = present(
-        throughput.generation_tokens_per_s, throughput.age_s, interval_s=snapshot.interval_s
-    )
-    speed = shown(rate, fmt.rate)
+    speed = shown(present_speed(snapshot), fmt.rate)
     paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
     wide = width >= _NARROW
     figure = Span(f"{speed:>{_FIGURE if wide else _FIGURE - 1}}", Role.STRONG)

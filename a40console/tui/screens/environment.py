@@ -5,6 +5,7 @@ Secrets are covered until they are asked for, and copied whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -13,13 +14,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
 from a40console.errors import ConsoleError
-from a40console.model.client_lines import FORMS, PLACE, at_address, client_lines
-from a40console.model.control import ClientEnvironment
+from a40console.model.client_lines import FORMS, PLACE, Form, at_address, client_lines
+from a40console.model.control import ClientAddress, ClientEnvironment
 from a40console.model.figures import Missing
 from a40console.model.first_request import Arrivals, sentences
+from a40console.tui.clipboard import save
 from a40console.tui.format import count, shown
 from a40console.tui.ink import Line, Role, Span, clean, line, wrap
 from a40console.tui.screens.dialog import Dialog, Fitted
+from a40console.tui.toasts import toast
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 _NO_SECRET = ("TOKENS",)
 _COVER = "••••••••"
+_INDENT = "    "
+_FILES: Mapping[Form, str] = {
+    "sh": "client-env.sh",
+    "fish": "client-env.fish",
+    "settings": "client-settings.json",
+}
 LOOK_PERIOD_S = 1.0
 
 
@@ -38,12 +47,14 @@ class EnvironmentDialog(Dialog[None]):
         Binding("f", "form", "Next form", show=False),
         Binding("r", "reveal", "Show or cover the token", show=False),
         Binding("c", "copy", "Copy", show=False),
+        Binding("s", "save", "Save to a file", show=False),
         Binding("enter,q", "close", "Close", show=False),
     ]
     KEYS = (
-        ("c", "copy all"),
+        ("c", "copy"),
+        ("s", "save"),
         ("a", "address"),
-        ("f", "sh, fish, settings"),
+        ("f", "form"),
         ("r", "token"),
         ("escape", "close"),
     )
@@ -83,36 +94,43 @@ class EnvironmentDialog(Dialog[None]):
             name: value if self._bare or not is_secret(name) else _COVER
             for name, value in self._variables.items()
         }
-        lines = [*self._waiting(width), (), *wrap(PLACE[form], width, Role.MUTED), ()]
-        for text in client_lines(shown, form).splitlines():
-            lines += wrap(text, width, Role.TEXT)
-        lines += [(), *self._ways(width), ()]
+        lines = [*self._waiting(width), (), *self._way(width), ()]
         lines += wrap(self._room(), width, Role.TEXT)
+        lines += [(), *wrap(PLACE[form], width, Role.MUTED), ()]
+        for text in client_lines(shown, form).splitlines():
+            lines += whole(text, width, Role.TEXT)
+        lines.append(())
         for sentence in self._environment.advice:
             lines += wrap(clean(sentence), width, Role.MUTED)
-        return lines
+        return [*lines, *self._other_ways(width)]
 
     def _waiting(self, width: int) -> list[Line]:
-        if not self._seen:
-            return wrap("Waiting for a request …", width, Role.MUTED)
         lines: list[Line] = []
-        for sentence in self._seen:
-            lines += wrap(clean(sentence), width, Role.GOOD if not lines else Role.TEXT)
+        if self.app.reading.snapshot.simulated:
+            lines += wrap("SIMULATED: the answers are invented.", width, Role.WARN)
+        if not self._seen:
+            return lines + wrap("Waiting for a request …", width, Role.MUTED)
+        for index, sentence in enumerate(self._seen):
+            lines += wrap(clean(sentence), width, Role.TEXT if index else Role.GOOD)
         return lines
 
-    def _ways(self, width: int) -> list[Line]:
+    def _way(self, width: int) -> list[Line]:
+        """The address that the lines are for."""
+        ways = self._environment.addresses
+        if not ways:
+            return []
+        number = f"address {self._address + 1} of {len(ways)}"
+        return [
+            *whole(ways[self._address].url, width, Role.STRONG, lead="▸ "),
+            *_about(ways[self._address], width, number),
+        ]
+
+    def _other_ways(self, width: int) -> list[Line]:
         lines: list[Line] = []
         for index, way in enumerate(self._environment.addresses):
-            here = index == self._address
-            mark = Span("▸ " if here else "  ", Role.KEY)
-            lines.append(line(mark, Span(way.url, Role.STRONG if here else Role.TEXT)))
-            for text, role in (
-                (way.text, Role.MUTED),
-                (way.limit, Role.MUTED),
-                (way.refused, Role.WARN),
-            ):
-                if text:
-                    lines += [line("    ", part) for part in wrap(clean(text), width - 4, role)]
+            if index != self._address:
+                lines += [(), *whole(way.url, width, Role.TEXT, lead="  ")]
+                lines += _about(way, width)
         return lines
 
     def _room(self) -> str:
@@ -161,6 +179,35 @@ class EnvironmentDialog(Dialog[None]):
     def action_copy(self) -> None:
         """Copy the lines, secrets included; a notice says how they were copied."""
         self.app.copy_to_clipboard(client_lines(self._variables, FORMS[self._form]))
+
+    def action_save(self) -> None:
+        """Write the lines into a file of this user's alone; a notice says where it is."""
+        form = FORMS[self._form]
+        said = save(self.app, client_lines(self._variables, form), _FILES[form])
+        toast(self.app, "Save", said, "information")
+
+
+def whole(text: str, width: int, role: Role, *, lead: str = "") -> list[Line]:
+    """A text of which nothing is left out: what is too long goes on in the next row, indented."""
+    first = max(1, width - len(lead))
+    rest = max(1, first - len(_INDENT))
+    pieces = [text[:first], *(text[at : at + rest] for at in range(first, len(text), rest))]
+    return [
+        line(Span(lead if index == 0 else " " * len(lead) + _INDENT, Role.KEY), Span(piece, role))
+        for index, piece in enumerate(pieces)
+    ]
+
+
+def _about(way: ClientAddress, width: int, more: str = "") -> list[Line]:
+    """Who comes by an address, its limit, and why it may be closed."""
+    said = (f"{way.text} ({more})" if more else way.text, way.limit)
+    parts = [(text, Role.MUTED) for text in said if text]
+    parts += [(way.refused, Role.WARN)] if way.refused else []
+    return [
+        line("    ", piece)
+        for text, role in parts
+        for piece in wrap(clean(text), max(1, width - 4), role)
+    ]
 
 
 def is_secret(name: str) -> bool:

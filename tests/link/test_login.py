@@ -1,0 +1,103 @@
+"""What ssh asks for is asked at the terminal, and without one it is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a40console.errors import Exit
+from tests.link.far_service import FarService, far_service
+from tests.link.sshd import Sshd, sshd
+from tests.live.console import Console
+from tests.live.terminal import Tmux
+
+PASSPHRASE = "correct horse"
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Sshd]:
+    """A machine whose key has a passphrase, and whose host key nobody knows yet."""
+    with sshd() as made:
+        words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", PASSPHRASE, "-f", f"{made.folder}/user"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        config = made.folder / "ssh_config"
+        asks = config.read_text().replace("StrictHostKeyChecking yes", "StrictHostKeyChecking ask")
+        config.write_text(asks)
+        yield made
+
+
+@pytest.fixture
+def far() -> Iterator[FarService]:
+    with far_service() as made:
+        yield made
+
+
+@pytest.fixture
+def near(machine: Sshd) -> Iterator[Console]:
+    (machine.folder / "known").write_text("")
+    home = Path(tempfile.mkdtemp(prefix="a40nr-", dir="/tmp"))
+    made = Console(home, **machine.variables)
+    made.environment.pop("SSH_AUTH_SOCK", None)
+    made.environment.pop("DISPLAY", None)
+    try:
+        yield made
+    finally:
+        made.run("links", "close", "pod")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def opened(near: Console, far: FarService) -> Tmux:
+    call = f"{sys.executable} -m a40console --ssh pod --there {far.command} status"
+    words = ["sh", "-c", f"trap : INT; {call}; echo its code is $?; sleep 60"]
+    return Tmux(words, near.environment, folder=near.home)
+
+
+def test_host_key_and_passphrase_are_asked_for_where_the_operator_sits(
+    near: Console, far: FarService
+) -> None:
+    with opened(near, far) as terminal:
+        terminal.wait_for("Are you sure you want to continue connecting")
+        terminal.type("yes")
+        terminal.press("Enter")
+        terminal.wait_for("Enter passphrase for key")
+        terminal.type(PASSPHRASE)
+        terminal.press("Enter")
+        screen = terminal.wait_for("its code is 0")
+    assert PASSPHRASE not in screen
+    assert far.called()[-1] == "status"
+    assert "up since" in near.succeed("links")
+
+
+def test_ctrl_c_at_the_login_ends_it_and_leaves_nothing(near: Console, far: FarService) -> None:
+    with opened(near, far) as terminal:
+        terminal.wait_for("Are you sure you want to continue connecting")
+        terminal.press("C-c")
+        screen = terminal.wait_for("its code is 130")
+    assert "Traceback" not in screen
+    assert near.succeed("links").startswith("No links")
+
+
+def test_where_nobody_can_be_asked_sshs_own_words_are_told(
+    near: Console, far: FarService, machine: Sshd
+) -> None:
+    machine.trust_host()
+    done = subprocess.run(
+        [sys.executable, "-m", "a40console", "--ssh", "pod", "--there", str(far.command), "env"],
+        env=near.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,  # no terminal at all
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == Exit.NO_SERVICE
+    assert "ssh does not reach pod" in done.stderr
+    assert "Permission denied" in done.stderr
+    assert "Try it alone: ssh -F" in done.stderr
