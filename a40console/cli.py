@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import cast
 
 import click
+from click.core import ParameterSource
 
-from a40console import __version__
+from a40console import __version__, spared_imports
 from a40console.commands import streams
 from a40console.commands.filled import refuse_empty
 from a40console.commands.invocation import ColorMode, Invocation
@@ -147,6 +148,8 @@ def console(
 ) -> int | None:
     """Runs, watches and steers an LLM engine. Without a command: the console on this terminal."""
     paths = _paths()
+    if target is None and ctx.get_parameter_source("there") is ParameterSource.COMMANDLINE:
+        raise UsageError("--there goes with --ssh")
     if target is not None:
         from a40console.commands.far import lead
 
@@ -176,6 +179,7 @@ def main() -> int:
     """Run the command that the arguments name; the exit code."""
     os.umask(0o077)  # whatever is written here is this user's alone
     streams.prepare()
+    spared_imports.spare_unused()
     code: int = Exit.DONE
     try:
         code = _run(sys.argv[1:])

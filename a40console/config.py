@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from a40console.errors import UsageError
 from a40console.model.engine import MessagesRoute
+from a40console.model.profile import LIMIT_USD_PER_HOUR
 
 _CLOSED = ConfigDict(extra="forbid")
 
@@ -101,10 +102,10 @@ class RentSettings:
     since: Annotated[str | None, BeforeValidator(instant)] = None
     """When it began: a TOML date and time with its zone."""
 
-    usd_per_hour: Annotated[Decimal, Field(ge=0)] | None = None
+    usd_per_hour: Annotated[Decimal, Field(ge=0, lt=LIMIT_USD_PER_HOUR)] | None = None
     """Replaces the profile's price."""
 
-    disk_usd_per_hour: Annotated[Decimal, Field(ge=0)] | None = None
+    disk_usd_per_hour: Annotated[Decimal, Field(ge=0, lt=LIMIT_USD_PER_HOUR)] | None = None
     """Added to it."""
 
 

@@ -25,6 +25,7 @@ from a40console.tui.abilities import Abilities, Depth
 from a40console.tui.app import ConsoleApp
 from a40console.tui.gallery import in_words
 from a40console.tui.terminal_app import Surroundings
+from tests import make_sessions
 from tests import make_snapshot as make
 from tests.tui.fake_service import FakeService
 
@@ -178,6 +179,12 @@ KEYS_BY_STATE = {
 """What looks otherwise where the engine does not serve, or where little is known."""
 
 PAST = ("left", "left")
+SESSIONS = (
+    ("list", ("6",)),
+    ("turns", ("6", "tab", "down")),
+    ("full", ("6", "enter")),
+    ("request", ("6", "tab", "enter")),
+)
 
 
 def remember(app: ConsoleApp, snapshot: Snapshot) -> None:
@@ -214,6 +221,7 @@ async def draw(
 ) -> tuple[str, str]:
     """The screen as SVG and as text."""
     service = FakeService(snapshot)
+    service.sessions = make_sessions.details()
     settings = Settings(console=ConsoleSettings(theme=theme))
     surroundings = Surroundings(abilities=abilities)
     app = ConsoleApp(service.client, settings, surroundings=surroundings)
@@ -278,6 +286,8 @@ async def main() -> None:
     jobs.append(("lost", make.snapshot(), (), True))
     jobs.append(("simulated", replace(make.snapshot(), simulated=True), (), False))
     jobs.append(("past", make.snapshot(), PAST, False))
+    jobs += [(f"sessions-{name}", make_sessions.snapshot(), keys, False) for name, keys in SESSIONS]
+    jobs.append(("sessions-none", make.snapshot(sessions=()), ("6",), False))
     jobs.append(("slot-ended", make.snapshot(), ("pagedown", "enter"), False))
     jobs += [(f"key-{name}", make.snapshot(), (key,), False) for name, key in KEYS.items()]
     for name, snapshot, keys, lost in jobs:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,9 @@ def test_the_layers_hold(copy: Path) -> None:
         ("telemetry/windows.py", "import rich"),
         ("service/board.py", "import textual"),
         ("tui/format.py", "import psutil"),
+        ("tui/feed.py", "import a40console.link.far"),
+        ("link/ssh.py", "import a40console.service.client"),
+        ("link/place.py", "import a40console.engines.ports"),
         ("tui/format.py", "import a40console.engines.ports"),
         ("commands/__init__.py", "import textual"),
         ("operations/status.py", "import a40console.service.board"),
@@ -122,3 +127,36 @@ def test_every_dependency_that_runs_with_us_is_pinned() -> None:
         for mark in "<>=!~ ":
             name = name.split(mark)[0]
         assert name.lower().replace("_", "-") in pinned, name
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """What only the tests install is missing on an operator's machine."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    named = [
+        *project["dependencies"],
+        *(row for key in extras if key != "dev" for row in extras[key]),
+    ]
+    declared = {re.split(r"[^\w.-]", row)[0].replace("_", "-").lower() for row in named}
+    homes = packages_distributions()
+    missing = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path in modules()
+        if "vllm_plugin" not in path.parts
+        for name in imported(path)
+        if name not in sys.stdlib_module_names
+        and name != "a40console"
+        and not declared & {home.replace("_", "-").lower() for home in homes.get(name, [name])}
+    }
+    assert missing == set()
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found

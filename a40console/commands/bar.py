@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from a40console.commands.verdict import MARKS, MOVING, Mood, mood, phase_line, state_word
+from a40console.commands.verdict import MARKS, MOVING, Mood, mood, phase_line, sign, state_word
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
 from a40console.model.freshness import present_speed
@@ -70,7 +70,7 @@ def _parts(snapshot: Snapshot) -> list[Part]:
     engine = snapshot.engine
     now = mood(engine.state)
     simulated = "SIMULATED " if snapshot.simulated else ""
-    parts = [Part(f"{MARKS[now]} {simulated}{state_word(engine)}", now)]
+    parts = [Part(f"{sign(engine.state)} {simulated}{state_word(engine)}", now)]
     errors = sum(finding.severity == "error" for finding in snapshot.findings)
     if errors:
         parts.append(Part(f"{MARKS['bad']} {errors} error{'s' if errors > 1 else ''}", "bad"))

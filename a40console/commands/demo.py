@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from pathlib import Path
 import click
 
 from a40console.commands.console import check_terminal, open_console
-from a40console.commands.demo_ending import end
+from a40console.commands.demo_ending import MODULE, end, ending_command
 from a40console.commands.invocation import Invocation
 from a40console.commands.output import note
 from a40console.commands.running import ensure_service
@@ -106,11 +105,9 @@ def crowd(paths: Paths) -> Generator[None]:
     The clients' process ends the service when it is told to, or when we are gone: a terminal that
     is closed on us leaves nothing behind. So it is there before the service is.
     """
-    words = [sys.executable, "-P", "-m"]
-    ending = [*words, "a40console.commands.demo_ending", str(paths.home)]
     with (make_private(paths.state) / "crowd.out").open("wb") as output:
         clients = subprocess.Popen(
-            [*words, "a40console.sim.crowd", str(paths.control_socket), *ending],
+            [*MODULE, "a40console.sim.crowd", str(paths.control_socket), *ending_command(paths)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,8 +1,9 @@
 """The demo's end, however it comes: its service and its engine by their own records, its folder.
 
 Run as `python -m a40console.commands.demo_ending HOME` by the demo's clients, when they are told to
-end or whoever started them is gone. Nothing is ended that is not proven the demo's own: the service
-is the process that holds this home's lock, the engine what its keeper has recorded.
+end or whoever started them is gone, and by its service, when they are gone as well. Nothing is
+ended that is not proven the demo's own: the service is the process that holds this home's lock, the
+engine what its keeper has recorded.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ COMES_UP_WITHIN_S = 5.0
 
 HEEDS_WITHIN_S = 3.0
 POLL_S = 0.05
+
+MODULE = (sys.executable, "-P", "-m")
+"""Runs a module of ours; nothing in the working folder may stand in for one."""
+
+
+def ending_command(paths: Paths) -> list[str]:
+    """The demo's end as a process of its own."""
+    return [*MODULE, "a40console.commands.demo_ending", str(paths.home)]
 
 
 async def end(paths: Paths) -> None:

@@ -19,20 +19,16 @@ from a40console.model.control import LogChunk
 from a40console.model.engine_log import LogMeaning, LogPassage
 from a40console.model.log_line import Level, LevelReader, LogLine
 from a40console.paths import Paths
+from a40console.pattern import REMEDY, Allowance, Pattern, PatternError, SlowPatternError
 from a40console.service.client import ServiceClient
-from a40console.tui.pattern import (
-    REMEDY,
-    Allowance,
-    Pattern,
-    PatternError,
-    SlowPatternError,
-)
 
 FIRST_READ_BYTES = 64 * 1024
 LAST_READ_BYTES = 16 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 FOLLOW_PERIOD_S = 0.5
-ALLOWANCE = Allowance(line_s=0.25, burst_s=10.0, share=0.5)
+ALLOWANCE = Allowance(line_s=0.25, pass_s=10.0)
+"""What --grep may cost: nobody's keys wait, and the last 16 MiB are 200,000 lines."""
+
 EXPLAINED_AT_ONCE = 64
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -139,6 +135,8 @@ async def _show(paths: Paths, wanted: Wanted) -> None:
             if chunk.path != following.path or chunk.next_offset < following.next_offset:
                 levels = Lines()
             if chunk.text:
+                if wanted.pattern is not None:
+                    wanted.pattern.begin_pass()
                 await _print(client, wanted, chunk.path, levels.read(chunk.text))
             if len(chunk.text) < CHUNK_BYTES // 2:
                 await asyncio.sleep(FOLLOW_PERIOD_S)

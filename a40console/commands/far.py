@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import click
 
-from a40console.errors import UsageError
+from a40console.errors import NoServiceError, UsageError
+from a40console.link.connection import SSH_FAILED
 from a40console.link.opening import MayStart, open_link
 from a40console.link.target import parse_target
 from a40console.paths import Paths
@@ -25,6 +26,10 @@ _NOT_THERE = {
     "demo": "It is SIMULATED and needs no other machine: a40console demo",
 }
 """Commands that are of no use at the end of a link, and what to do instead."""
+
+
+_SIGNALLED = 128
+"""As shells report a process that a signal ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,15 @@ def lead(
         return Lead(link.paths(paths))
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     call = link.there([*options, *words], terminal=terminal)
-    done = subprocess.run(call, check=False)
-    return Lead(paths, done.returncode)
+    code = subprocess.run(call, check=False).returncode
+    if code == SSH_FAILED:
+        raise NoServiceError(
+            f"The link to {link.target} broke while {words[0]} ran",
+            evidence="what it does over there may go on",
+            remedy="See how the link stands: a40console links; and then: "
+            f"a40console --ssh {link.target} status",
+        )
+    return Lead(paths, code if code >= 0 else _SIGNALLED - code)
 
 
 def _may_start() -> MayStart:

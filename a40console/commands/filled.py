@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 
 class Filled(click.ParamType[Any]):
@@ -20,6 +21,12 @@ class Filled(click.ParamType[Any]):
         if isinstance(value, str) and not value.strip() and _is_typed(param, ctx):
             self.fail("it is empty", param, ctx)
         return self._inner.convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """What the shell offers: files and folders for a path."""
+        return self._inner.shell_complete(ctx, param, incomplete)
 
 
 def _is_typed(param: click.Parameter | None, ctx: click.Context | None) -> bool:

@@ -47,7 +47,7 @@ LINE_STYLES = {
 def print_json(value: Any, *, one_line: bool = False) -> None:
     """Print a model value or plain data as JSON: one line for a script, indented for a person."""
     indent = 2 if stdout_is_terminal() and not one_line else None
-    click.echo(json.dumps(encode(value), indent=indent))
+    click.echo(json.dumps(encode(value), indent=indent, allow_nan=False))
 
 
 def note(text: str) -> None:

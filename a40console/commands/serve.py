@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import click
 
+from a40console.commands.demo_ending import ending_command
 from a40console.commands.invocation import Invocation
 from a40console.commands.output import note
 from a40console.profiles.loader import load_profiles
@@ -44,4 +45,5 @@ def command(
         replace(settings, gateway=gateway),
         profile=profile,
         engine=not no_engine,
+        demo_ending=ending_command(invocation.paths),
     )

@@ -17,6 +17,7 @@ from a40console.commands.output import (
     terminal_width,
 )
 from a40console.commands.running import connect
+from a40console.commands.table import bare_table
 from a40console.commands.verdict import mood, one_line, verdict_lines
 from a40console.errors import Exit, NoServiceError
 from a40console.model.engine import EngineState
@@ -110,13 +111,10 @@ def status_text(snapshot: Snapshot) -> list[RenderableType]:
 
 
 def _slot_table(slots: tuple[Slot, ...]) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-
     left_out = _LEFT_OUT if terminal_width() < _NARROW else frozenset()
     rows = [_slot_cells(slot) for slot in slots]
     names = [name for name in rows[0] if name not in left_out]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = bare_table()
     for name in names:
         words = name in ("session", "client", "phase")
         table.add_column(name, justify="left" if words else "right", no_wrap=True)

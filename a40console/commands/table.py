@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from a40console.commands.invocation import Invocation
 from a40console.commands.output import echo_text, print_rich, terminal_width, visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _GAP = 3
 """Cells between two columns: a blank on each side of the box's own."""
@@ -22,6 +26,14 @@ class Column:
 
     spare: bool = False
     """Whether it is left out where there is no room for it."""
+
+
+def bare_table() -> Table:
+    """A table without columns yet, with no more than a rule below its head."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
 
 
 def print_table(
@@ -81,10 +93,7 @@ def _print(
     widths: Sequence[int],
     rows: Iterable[Sequence[str]],
 ) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = bare_table()
     for column, width in zip(columns, widths, strict=True):
         table.add_column(column.name, width=width, overflow="fold")
     for row in rows:

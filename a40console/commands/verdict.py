@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from a40console.model.captured import CAPTURE, captured
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.freshness import present_speed
@@ -14,7 +15,7 @@ from a40console.tui.format import DASH, count, dollars, duration, rate, shown
 Mood = Literal["good", "busy", "bad", "quiet"]
 
 MARKS: Mapping[Mood, str] = {"good": "●", "busy": "◐", "bad": "✖", "quiet": "○"}
-"""The sign before a state, in colour or not."""
+"""The sign before what is to be taken so, in colour or not."""
 
 _MOODS: Mapping[EngineState, Mood] = {
     EngineState.ABSENT: "quiet",
@@ -29,6 +30,9 @@ _MOODS: Mapping[EngineState, Mood] = {
     EngineState.HUNG: "bad",
     EngineState.ASLEEP: "quiet",
 }
+_SIGNS: Mapping[EngineState, str] = {EngineState.ORPHANED: "▲", EngineState.HUNG: "▲"}
+"""States whose sign is another than their mood's: nothing has ended yet."""
+
 MOVING = (EngineState.SERVING, EngineState.HUNG, EngineState.DRAINING)
 """States of an engine that may generate."""
 
@@ -40,10 +44,15 @@ def mood(state: EngineState) -> Mood:
     return _MOODS[state]
 
 
+def sign(state: EngineState) -> str:
+    """The sign before a state, the same as on every screen."""
+    return _SIGNS.get(state, MARKS[mood(state)])
+
+
 def verdict_lines(snapshot: Snapshot) -> tuple[str, str, str]:
     """The three lines that stand on every screen."""
     return (
-        f"{MARKS[mood(snapshot.engine.state)]} {_serving(snapshot)}",
+        f"{sign(snapshot.engine.state)} {_serving(snapshot)}",
         f"LIMIT  {limit_line(snapshot)}",
         f"COST   {cost_line(snapshot)}",
     )
@@ -60,6 +69,8 @@ def one_line(snapshot: Snapshot) -> str:
 def _serving(snapshot: Snapshot) -> str:
     engine = snapshot.engine
     parts = [f"SIMULATED {state_word(engine)}" if snapshot.simulated else state_word(engine)]
+    if names := captured(snapshot):
+        parts.append(f"{CAPTURE} {names}")
     if engine.state in MOVING:
         parts.append(f"{shown(present_speed(snapshot), rate)} tok/s")
         parts.append(_requests(snapshot))

@@ -1,4 +1,4 @@
-"""Processes as `/proc` shows them: who they are, which of them are an engine's, what they use.
+"""Processes as `/proc` shows them: who they are, which of them are an engine's.
 
 Only `/proc/PID/stat` and its like are read: `cmdline` waits for a lock that a process stuck in a
 driver may hold, and a look at a broken engine must not freeze the one who looks. A name is thus
@@ -7,13 +7,9 @@ the kernel's, 15 characters long: `VLLM::EngineCor`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,13 +33,8 @@ class ProcessInfo:
     """proc(5): R runs, S sleeps, D waits in the kernel and heeds no signal, T stopped."""
 
     parent_pid: int
-    group_id: int
     session_id: int
     thread_count: int
-    cpu_s: float
-    """User and system time of all its threads since it began."""
-
-    rss_bytes: int
 
     @property
     def pid(self) -> int:
@@ -93,7 +84,7 @@ def parse_stat(text: str) -> ProcessInfo | None:
     head, _, tail = text.rpartition(")")
     pid, _, name = head.partition(" (")
     fields = tail.split()
-    if len(fields) < 22:
+    if len(fields) < 20:
         return None
     state, thread_count = fields[0], int(fields[17])
     if state in "ZXx" and thread_count <= 1:
@@ -103,11 +94,8 @@ def parse_stat(text: str) -> ProcessInfo | None:
         name=name,
         state=state,
         parent_pid=int(fields[1]),
-        group_id=int(fields[2]),
         session_id=int(fields[3]),
         thread_count=thread_count,
-        cpu_s=(int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_S,
-        rss_bytes=int(fields[21]) * PAGE_BYTES,
     )
 
 

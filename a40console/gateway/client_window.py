@@ -103,12 +103,17 @@ def client_window(
     )
 
 
+def free_tokens(output_tokens: int | None) -> int:
+    """What Claude Code keeps free of its window; None for an output limit that is not known."""
+    return min(output_tokens or SUMMARY_TOKENS, SUMMARY_TOKENS) + BUFFER_TOKENS
+
+
 def _compacts_at(record: Record, found: Assumption) -> Figure:
     """By its rule for the window that it assumes, else by when it did so last."""
     if isinstance(found.tokens, Missing):
         last = record.compacted_at_tokens
         return found.tokens if last is None else Estimated(last)
-    free = min(record.max_tokens or SUMMARY_TOKENS, SUMMARY_TOKENS) + BUFFER_TOKENS
+    free = free_tokens(record.max_tokens)
     whole = found.tokens.value if isinstance(found.tokens, Estimated) else found.tokens
     if whole <= free:
         return Missing(f"its window is smaller than the {free:,} tokens that it keeps free")

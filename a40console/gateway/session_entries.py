@@ -181,6 +181,7 @@ def finish(record: Record, entry: Entry, passage: Passage, now_s: float) -> None
     _count(record, agent, entry)
     if agent is not None and entry.delivered:
         _stands(record, agent, entry, whole=whole)
+    entry.baseline = None
     if agent is None or agent.last is not entry:
         entry.outline = ()
 

@@ -213,11 +213,19 @@ class Agent:
         last = self.last.outline if self.last else ()
         return len(last) + sum(len(each.outline) for each in self.baselines)
 
-    def forget(self) -> None:
-        """Let the prompts go: what comes next counts as new."""
+    def forget(self) -> int:
+        """Let the prompts go, so many pieces: what comes next counts as new."""
+        gone = self.blocks()
         self.baselines.clear()
         if self.last is not None:
             self.last.outline = ()
+        return gone
+
+    def thin(self) -> int:
+        """Keep only the conversation that was last gone on with; how many pieces went."""
+        gone = sum(len(each.outline) for each in self.baselines[:-1])
+        del self.baselines[:-1]
+        return gone
 
 
 @dataclass(slots=True, kw_only=True)
@@ -301,3 +309,24 @@ class Record:
     def blocks(self) -> int:
         """How many pieces of prompts it keeps digests of."""
         return sum(agent.blocks() for agent in self.agents.values())
+
+    def forget(self) -> int:
+        """Let all its prompts go; how many pieces went."""
+        return sum(agent.forget() for agent in self.agents.values())
+
+    def thin(self, pieces: int) -> int:
+        """Let so many pieces of its prompts go, or more; how many went.
+
+        First the older conversations of each agent, then all of the agents that asked longest ago.
+        The one that asked last keeps its newest.
+        """
+        gone = 0
+        *others, asking = self.agents.values()
+        for shed in (
+            *(agent.thin for agent in (*others, asking)),
+            *(agent.forget for agent in others),
+        ):
+            if gone >= pieces:
+                break
+            gone += shed()
+        return gone

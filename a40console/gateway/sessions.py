@@ -275,18 +275,19 @@ class SessionBook:
         return agent
 
     def _bound_blocks(self, newest: Record) -> None:
-        """Forget prompts of the sessions that asked longest ago, until what is kept is bounded."""
+        """Forget prompts of the sessions that asked longest ago, until what is kept is bounded.
+
+        Of the one that asks, the prompts that are likely to be gone on with stay longest.
+        """
         self._unbounded_blocks += sum(len(entry.outline) for entry in newest.live[-1:])
         if self._unbounded_blocks < LOOKED_AT_BLOCKS:
             return
         self._unbounded_blocks = 0
         kept = sum(record.blocks() for record in self._sessions.values())
         for record in self._sessions.values():
-            if kept <= KEPT_BLOCKS or record is newest:
+            if kept <= KEPT_BLOCKS:
                 return
-            for agent in record.agents.values():
-                kept -= agent.blocks()
-                agent.forget()
+            kept -= record.thin(kept - KEPT_BLOCKS) if record is newest else record.forget()
 
     def _wall_at(self, monotonic_s: float) -> float:
         return self._wall() - max(0.0, self._clock() - monotonic_s)

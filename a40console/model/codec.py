@@ -11,8 +11,9 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Literal, TypeVar, Union
 
 from a40console.model.figures import Estimated, Missing
@@ -26,6 +27,7 @@ Decoder = Callable[[Json, str], Any]
 _DECODERS: dict[Any, Decoder] = {}
 _NAMES: dict[type, tuple[str, ...]] = {}
 _KEPT_REASONS = 256
+_NOT_FINITE = {"missing": "it is no finite number"}
 
 
 class DecodeError(ValueError):
@@ -33,16 +35,18 @@ class DecodeError(ValueError):
 
 
 def encode(value: Any) -> Json:
-    """The JSON form of a model value."""
+    """The JSON form of a model value; a number that is not finite has none, and is missing."""
     match value:
         case Missing(reason):
             return {"missing": reason}
         case Estimated(number):
-            return {"value": number, "estimated": True}
+            return {"value": number, "estimated": True} if isfinite(number) else _NOT_FINITE
         case enum.Enum():
             return value.value
         case Decimal():
-            return float(value)
+            return encode(float(value))
+        case float():
+            return value if isfinite(value) else _NOT_FINITE
         case tuple() | list():
             return [encode(item) for item in value]
         case Mapping():
@@ -175,16 +179,28 @@ def _plain_decoder(kind: Any) -> Decoder:
         if kind is Any:
             return data
         if kind is Decimal and isinstance(data, int | float | str):
-            return Decimal(str(data))
+            return _decimal(str(data), where)
         if kind is types.NoneType and data is None:
             return None
         # JSON has no integers of its own and Python's bool is one: both are told apart here.
         exact = type(data) is kind or (kind is float and type(data) is int)
         if not exact:
             raise DecodeError(f"{where}: expected {kind.__name__}, got {type(data).__name__}")
+        if type(data) is float and not isfinite(data):
+            raise DecodeError(f"{where}: {data} is no finite number")
         return data
 
     return read
+
+
+def _decimal(text: str, where: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as error:
+        raise DecodeError(f"{where}: {text!r} is no number") from error
+    if not value.is_finite():
+        raise DecodeError(f"{where}: {text} is no finite number")
+    return value
 
 
 def _missing(data: Json, where: str) -> Missing:

@@ -141,7 +141,6 @@ class EngineStarter:
             state=EngineState.SERVING,
             phase="ready",
             phase_since_s=self._clock(),
-            phase_detail="",
             eta=Missing("ready"),
             stall=None,
             differences=differences(run.profile, lines),
@@ -162,7 +161,6 @@ class EngineStarter:
                     status,
                     phase="memory",
                     phase_since_s=since_s,
-                    phase_detail=text,
                     eta=Missing(f"{text}; it is refused in {left_s:.0f} s"),
                 )
             )
@@ -188,7 +186,6 @@ class EngineStarter:
                     state=EngineState.STARTING,
                     phase="port",
                     phase_since_s=since_s,
-                    phase_detail=text,
                     eta=measured(holder.remaining_s, "the kernel does not tell"),
                     pid=None,
                 )
@@ -210,7 +207,6 @@ class EngineStarter:
                     state=EngineState.FETCHING,
                     phase="download",
                     phase_since_s=began_s,
-                    phase_detail=detail,
                     eta=eta,
                 )
             )
@@ -291,7 +287,6 @@ class _Progress:
             self.status,
             phase=phase,
             phase_since_s=now_s - phase_s,
-            phase_detail=stall.cause if stall else self._tracker.progress,
             eta=self._eta(phase, phase_s),
             stall=stall,
         )

@@ -46,8 +46,6 @@ class EngineStatus:
     """Of a start: `download`, `load`, `compile`, `capture`; `ready` once it serves."""
 
     phase_since_s: float | None = None
-    phase_detail: str = ""
-    """The last sign of progress, in the engine's words."""
 
     eta: Figure = NOTHING_STARTS
     """Seconds until it serves, while it starts."""

@@ -156,6 +156,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "port must be in 1 to 65535"
     if profile.usd_per_hour is not None and profile.usd_per_hour < 0:
         yield "usd_per_hour must not be negative"
+    if profile.usd_per_hour is not None and profile.usd_per_hour >= LIMIT_USD_PER_HOUR:
+        yield f"usd_per_hour must be less than {LIMIT_USD_PER_HOUR}"
     if profile.speculation is not None:
         yield from _speculation_faults(profile.speculation)
     if profile.file is not None:

@@ -54,6 +54,7 @@ from a40console.service.engine_block import engine_block
 from a40console.service.finding_log import FindingLog
 from a40console.service.self_report import self_report
 from a40console.service.sessions import Sessions, around
+from a40console.service.view_evidence import view_evidence
 from a40console.telemetry.sampler import EngineSampler
 from a40console.telemetry.view import EngineView
 
@@ -233,13 +234,7 @@ class _Day:
         self._speeds.append(view.latest_throughput)
         terms = terms_of(RentSettings(), self._profile.usd_per_hour)
         sessions = self._told.take(around(view, terms.usd_per_hour))
-        self._evidence = Evidence(
-            generation_flat_s=view.progress.generation_flat_s,
-            steps_flat_s=view.progress.steps_flat_s,
-            health_status=view.progress.health_status,
-            counters_reset_s=view.counters_reset_s,
-            sessions=sessions.signs,
-        )
+        self._evidence = replace(view_evidence(view), sessions=sessions.signs)
         return assemble(
             Parts(
                 moment=Moment(

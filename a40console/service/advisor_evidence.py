@@ -19,29 +19,32 @@ from a40console.operations.status import EngineStatus
 from a40console.service.assemble import gpus_of
 from a40console.service.sessions import SessionsBlock
 from a40console.service.trends import TrendKeeper, sample
+from a40console.service.view_evidence import view_evidence
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.log_speed import LogSpeed
 from a40console.telemetry.nvml import GpuSampler
 from a40console.telemetry.pressure import Pressure
 from a40console.telemetry.view import EngineView
 
+_QUIET = Missing("no engine answers")
+_UNANSWERED = Evidence(
+    generation_flat_s=_QUIET, steps_flat_s=_QUIET, health_status=_QUIET, counters_reset_s=_QUIET
+)
+
 
 def evidence(
     status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
 ) -> Evidence:
     """The signals of this instant that no block of the snapshot holds."""
-    quiet, stall = Missing("no engine answers"), status.stall
+    stall = status.stall
     starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
-    return Evidence(
-        generation_flat_s=view.progress.generation_flat_s if view else quiet,
-        steps_flat_s=view.progress.steps_flat_s if view else quiet,
-        health_status=view.progress.health_status if view else quiet,
+    return replace(
+        _UNANSWERED if view is None else view_evidence(view),
         stall=StalledStart(
             for_s=stall.for_s, cause=stall.cause, evidence=stall.evidence, remedy=stall.remedy
         )
         if stall and starting
         else None,
-        counters_reset_s=view.counters_reset_s if view else quiet,
         survivors=tuple(Survivor(p.pid, p.name) for p in status.survivors),
         unkillable=status.left == "unkillable",
         state_trouble=state_trouble or "",

@@ -18,6 +18,7 @@ from a40console.service.connecting import client_environment
 from a40console.service.engine_outputs import EngineOutputs
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.journal import Journal
+from a40console.service.pod_environment import with_pod
 
 
 class ServiceAnswers:
@@ -77,5 +78,5 @@ class ServiceAnswers:
             token=self._door.client_token,
             served_name=run.profile.public_name if run is not None else None,
             window_tokens=self._read_window() if run is not None else Missing("no engine runs"),
-            environment=os.environ,
+            environment=with_pod(os.environ),
         )

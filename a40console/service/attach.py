@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from a40console import __version__
 from a40console.advisor.advice import FindingClock
-from a40console.advisor.evidence import Evidence
 from a40console.errors import UsageError
 from a40console.model.engine import Endpoint, EngineState
 from a40console.model.event import Severity
@@ -24,6 +23,7 @@ from a40console.service.cost import UNPAID
 from a40console.service.engine_block import foreign_block
 from a40console.service.journal import now
 from a40console.service.self_report import self_report
+from a40console.service.view_evidence import view_evidence
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.sampler import EngineSampler
 from a40console.telemetry.view import EngineView
@@ -97,12 +97,7 @@ def _parts(url: str, view: EngineView, host: Host, moment: tuple[int, float, flo
         sources=(),
         profile=None,
         account=UNPAID,
-        evidence=Evidence(
-            generation_flat_s=view.progress.generation_flat_s,
-            steps_flat_s=view.progress.steps_flat_s,
-            health_status=view.progress.health_status,
-            counters_reset_s=view.counters_reset_s,
-        ),
+        evidence=view_evidence(view),
     )
 
 

@@ -33,7 +33,9 @@ class Board:
     def pin(self, snapshot: Snapshot) -> None:
         """Publish a snapshot."""
         self.snapshot = snapshot
-        self._line = json.dumps(encode(snapshot), separators=(",", ":")).encode()
+        self._line = json.dumps(
+            encode(snapshot), separators=(",", ":"), allow_nan=False
+        ).encode()
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

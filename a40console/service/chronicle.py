@@ -141,6 +141,11 @@ class Chronicle:
             self._begin_anew(str(error))
         except StoreError as error:
             self.trouble = str(error)
+        except Exception as error:
+            # Nothing in a file of the past may keep the service from serving.
+            if self.trouble is None:
+                log.exception("the history could not be read or written")
+            self.trouble = f"a bug of ours: {type(error).__name__}: {error}"
         else:
             self.trouble = None
 
@@ -151,11 +156,14 @@ class Chronicle:
         self._lost = stored.facts.get(LOST_FACT, "")
         self._rings.restore(stored.rows, stored.reasons)
         self.book.restore(stored.tallies, _counters(stored.facts.get(COUNTERS_FACT)))
+        if stored.lost:
+            self._begin_anew(stored.lost)
 
     def _begin_anew(self, reason: str) -> None:
         """The file is gone: all that memory still holds is to be written into a fresh one."""
         self._loaded = True
         self._lost = self._lost or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._wall()))
+        self._rings.closed.clear()  # the rings have them too
         self._rings.closed.extend(self._rings.rows())
         self.book.changed = set(self.book.tallies)
         self._record(

@@ -90,7 +90,8 @@ class ServiceClient:
         data = await self._request("GET", "/v1/hello", timeout=_HELLO_TIMEOUT_S)
         hello = _decoded(Hello, data)
         if hello.protocol != PROTOCOL_VERSION:
-            whose, call = ("running service", "a40console") if self._far is None else self._far.words
+            here = ("running service", "a40console")
+            whose, call = here if self._far is None else self._far.words
             raise RefusedError(
                 f"The {whose} is version {hello.version} and speaks another protocol",
                 evidence=f"its protocol {hello.protocol}, ours {PROTOCOL_VERSION}",

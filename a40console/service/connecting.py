@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from a40console.gateway.client_window import BUFFER_TOKENS, free_tokens
 from a40console.model.control import ClientAddress, ClientEnvironment
 from a40console.model.figures import Figure, Missing, number
 
@@ -20,12 +21,23 @@ SHORTEST_OUTPUT_TOKENS = 256
 OUTPUT_SHARE = 4
 """A quarter of the window is left for the answer."""
 
+LEAST_OUTPUT_TOKENS = 2048
+"""An answer is not made shorter than this for the sake of a later compaction."""
+
+WORK_TOKENS = 2000
+"""What a session is to have beside the client's own prompt before it compacts."""
+
 PROMPT_TOKENS = 15_000
 """Claude Code's own system prompt and tools, before the first word of its user (12 to 15 thousand
 by tokenizer)."""
 
 BARE_PROMPT_TOKENS = 1000
 """The same with `claude --bare`."""
+
+ROOMY_TOKENS = (
+    (BUFFER_TOKENS + PROMPT_TOKENS + WORK_TOKENS) * OUTPUT_SHARE // (OUTPUT_SHARE - 1)
+)
+"""From here on a quarter of the window for the answer leaves the prompt and the work their room."""
 
 _PROXY_CUTS = (
     "the proxy cuts what is silent for 100 s: streams are kept alive, an answer that is not "
@@ -83,7 +95,18 @@ def client_environment(
 def output_limit(window_tokens: int) -> int:
     """The longest answer to ask for in a window of so many tokens."""
     share = window_tokens // OUTPUT_SHARE
-    return max(min(share, DEFAULT_OUTPUT_TOKENS), min(SHORTEST_OUTPUT_TOKENS, window_tokens))
+    limit = max(min(share, DEFAULT_OUTPUT_TOKENS), min(SHORTEST_OUTPUT_TOKENS, window_tokens))
+    if compacts_at(window_tokens, limit) >= PROMPT_TOKENS + WORK_TOKENS:
+        return limit
+    # It keeps its answer's length free: a shorter one lets it compact later than at every turn.
+    room = window_tokens - BUFFER_TOKENS - PROMPT_TOKENS - WORK_TOKENS
+    shorter = min(limit, max(room, LEAST_OUTPUT_TOKENS))
+    return shorter if compacts_at(window_tokens, shorter) >= PROMPT_TOKENS else limit
+
+
+def compacts_at(window_tokens: int, output_tokens: int) -> int:
+    """The context at which Claude Code compacts in such a window; it may be none at all."""
+    return max(0, window_tokens - free_tokens(output_tokens))
 
 
 _BEHAVIOUR = {
@@ -108,17 +131,37 @@ def _advice(window_tokens: float | None, served_name: str | None) -> Iterator[st
         "Start it with: claude --permission-mode acceptEdits (or default, plan). Auto mode asks "
         "for a classifier of risky commands, which no engine here has."
     )
-    if window_tokens is not None and window_tokens < PROMPT_TOKENS + SHORTEST_OUTPUT_TOKENS:
-        fits = window_tokens >= BARE_PROMPT_TOKENS + SHORTEST_OUTPUT_TOKENS
-        bare = "claude --bare needs about 1,000" if fits else "even claude --bare does not fit"
-        yield (
-            f"The window of {window_tokens:,.0f} tokens cannot hold Claude Code's own prompt of "
-            f"about {PROMPT_TOKENS:,}; {bare}."
-        )
+    if window_tokens is not None:
+        yield from _about_window(int(window_tokens))
     if served_name is not None and served_name.startswith("claude-"):
         yield (
             f"The model is called {served_name}: of names that begin with claude- the client "
             "believes to know the window. Set served_name in the profile."
+        )
+
+
+def _about_window(window_tokens: int) -> Iterator[str]:
+    """Where the client's own prompt does not fit, or is all that fits before it compacts."""
+    output = output_limit(window_tokens)
+    at = compacts_at(window_tokens, output)
+    if window_tokens < PROMPT_TOKENS + SHORTEST_OUTPUT_TOKENS:
+        fits = window_tokens >= BARE_PROMPT_TOKENS + SHORTEST_OUTPUT_TOKENS
+        bare = "claude --bare needs about 1,000" if fits else "even claude --bare does not fit"
+        yield (
+            f"The window of {window_tokens:,} tokens cannot hold Claude Code's own prompt of "
+            f"about {PROMPT_TOKENS:,}; {bare}."
+        )
+    elif at < PROMPT_TOKENS:
+        yield (
+            f"In a window of {window_tokens:,} tokens Claude Code compacts at ≈ {at:,}, and its "
+            f"own prompt has about {PROMPT_TOKENS:,}: it would compact at every turn. Give the "
+            f"profile a max_model_len of {ROOMY_TOKENS:,} or more, or use claude --bare."
+        )
+    elif window_tokens < ROOMY_TOKENS:
+        yield (
+            f"The window of {window_tokens:,} tokens is small for Claude Code: answers are kept "
+            f"to {output:,} tokens, so that it compacts at ≈ {at:,} and not at every turn. From "
+            f"{ROOMY_TOKENS:,} on a quarter is left to the answer."
         )
 
 

@@ -17,7 +17,6 @@ from a40console.advisor.advice import FindingClock
 from a40console.config import Settings
 from a40console.engines.capability import gpu_present
 from a40console.engines.command import default_threads
-from a40console.engines.tree import ProcessId
 from a40console.errors import ConsoleError, UsageError
 from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.captures import Captures
@@ -46,7 +45,7 @@ from a40console.service.board import Board
 from a40console.service.bookkeeping import Bookkeeper
 from a40console.service.capturing import capture_handler, end_captures
 from a40console.service.chronicle import Chronicle
-from a40console.service.demo_owner import end_unrecorded, end_with_owner
+from a40console.service.demo_owner import Demo, end_with_owner
 from a40console.service.engine_block import engine_block
 from a40console.service.examination import doctor_handler
 from a40console.service.follower import EngineFollower
@@ -79,11 +78,11 @@ class Daemon:
         settings: Settings,
         *,
         gateway_socket: socket.socket,
-        demo_owner: ProcessId | None,
+        demo: Demo | None,
         again: bool,
     ) -> None:
         self._paths = paths
-        self._demo_owner = demo_owner
+        self._demo = demo
         self._settings = settings
         self._again = again
         self._started_s = time.monotonic()
@@ -211,8 +210,10 @@ class Daemon:
             asyncio.create_task(first, name="first engine"),
             asyncio.create_task(self._chronicle.run(), name="history"),
             asyncio.create_task(self._shelf.run(), name="sessions"),
-            asyncio.create_task(self._end_with_owner(), name="demo"),
         ]
+        if (demo := self._demo) is not None:
+            ending = end_with_owner(self._paths, demo, self._end)
+            tasks.append(asyncio.create_task(ending, name="demo"))
         try:
             yield
         finally:
@@ -254,11 +255,6 @@ class Daemon:
         except Exception:
             log.exception("the first engine could not be seen to")
             self._journal.record("service.failed", "a bug of ours: see service.log", "error")
-
-    async def _end_with_owner(self) -> None:
-        await end_with_owner(self._paths.home, self._demo_owner, self._end)
-        if self._demo_owner is not None:
-            end_unrecorded(self._paths.engine_runs)
 
     async def _end(self) -> None:
         """End the engine, and with it the service."""

@@ -6,19 +6,30 @@ import asyncio
 import logging
 import os
 import subprocess
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from a40console.engines.launching import KEEPER_SCRIPT, end_keeper
 from a40console.engines.tree import ProcessId, ProcFs
-from a40console.paths import DEMO_MARK
+from a40console.paths import DEMO_MARK, Paths
 
 LOOK_EVERY_S = 1.0
 ENDING_TAKES_S = 5.0
 """The demo's clients see to its end first: what they leave is ended here."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What makes a service a demo's, as it was known when the service began."""
+
+    owner: ProcessId
+    """Whose demo it is."""
+
+    ending: tuple[str, ...]
+    """The command that removes what the service cannot: its own folders."""
 
 
 def mark_owned(home: Path) -> None:
@@ -63,32 +74,29 @@ def end_unrecorded(runs: Path) -> None:
             end_keeper(process.id)
 
 
-async def end_with_owner(
-    home: Path, whose: ProcessId | None, stop: Callable[[], Awaitable[None]]
-) -> None:
+async def end_with_owner(paths: Paths, demo: Demo, stop: Callable[[], Awaitable[None]]) -> None:
     """Wait until the owner of a demo's home or that home is gone; then end everything of it.
 
     Args:
-        home: A home.
-        whose: Its owner, as it was known when the service began; None: it is no demo's.
+        paths: The demo's.
+        demo: Whose it is, and how it ends.
         stop: Ends engine and service.
     """
-    if whose is None:
-        return
-    while goes_on(home, whose):  # noqa: ASYNC110 - nobody tells us
+    while goes_on(paths.home, demo.owner):  # noqa: ASYNC110 - nobody tells us
         await asyncio.sleep(LOOK_EVERY_S)
     await asyncio.sleep(ENDING_TAKES_S)
     log.warning("the demo's console is gone: the demo ends")
     try:
-        if (home / DEMO_MARK).exists():  # its folders too, after we are gone
-            _begin_ending(home)
+        if (paths.home / DEMO_MARK).exists():  # its folders too, after we are gone
+            _begin(demo.ending)
     finally:
         await stop()
+        end_unrecorded(paths.engine_runs)
 
 
-def _begin_ending(home: Path) -> None:
+def _begin(words: Sequence[str]) -> None:
     subprocess.Popen(
-        [sys.executable, "-P", "-m", "a40console.commands.demo_ending", str(home)],
+        words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

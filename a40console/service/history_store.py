@@ -6,12 +6,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from a40console.service.series import NAMES
-from a40console.service.tally import Tally
+from a40console.service.series import LATEST_S, NAMES, is_row
+from a40console.service.tally import KEPT_S, Tally
 
 VERSION = 1
 BUSY_TIMEOUT_S = 1.0
@@ -55,6 +55,9 @@ class Stored:
     reasons: tuple[str, ...] = ()
     tallies: Mapping[tuple[int, int], Tally] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
+    lost: str = ""
+    """What of it could not be read, and where the file is that has it: this is to be written anew.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +92,20 @@ class HistoryStore:
         self._connection: sqlite3.Connection | None = None
 
     def load(self) -> Stored:
-        """What the file holds.
+        """What the file holds; where some of it is damaged, the rest of a file that is put aside.
 
         Raises:
             StoreError: If it cannot be read.
             StoreLostError: If it was broken.
         """
-        return self._run(_read)
+        stored, unreadable = self._run(_read)
+        if not unreadable:
+            return stored
+        self.close()
+        error = self._moved_aside(f"{unreadable} of its entries cannot be read")
+        if not isinstance(error, StoreLostError):
+            raise error
+        return replace(stored, lost=str(error))
 
     def write(self, batch: Batch) -> None:
         """Write a batch, all of it.
@@ -121,10 +131,10 @@ class HistoryStore:
         except (sqlite3.Error, OSError) as error:
             self.close()
             if _is_broken(error):
-                raise self._moved_aside(error) from error
+                raise self._moved_aside(str(error)) from error
             raise StoreError(f"{self._path}: {error}") from error
 
-    def _moved_aside(self, error: Exception) -> StoreError:
+    def _moved_aside(self, error: str) -> StoreError:
         """Put the broken file under another name, over the one that lies there from before."""
         aside = self._path.with_name(f"{self._path.name}.broken")
         try:
@@ -140,6 +150,8 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
+    # Bytes that are no text are an entry that cannot be read, not a file that cannot.
+    connection.text_factory = lambda data: data.decode(errors="replace")
     try:
         _prepare(connection)
     except BaseException:
@@ -173,18 +185,40 @@ def _is_broken(error: Exception) -> bool:
     )
 
 
-def _read(connection: sqlite3.Connection) -> Stored:
-    facts = dict(connection.execute("SELECT name, value FROM facts"))
-    rows: tuple[tuple[int, bytes], ...] = ()
+def _read(connection: sqlite3.Connection) -> tuple[Stored, int]:
+    """What is there, and how many of its entries are damaged: those are left out."""
+    damaged = 0
+    listed = dict(connection.execute("SELECT name, value FROM facts"))
+    facts = {name: value for name, value in listed.items() if type(name) is type(value) is str}
+    damaged += len(listed) - len(facts)
+    rows: list[tuple[int, bytes]] = []
     if facts.get(SERIES_FACT) == _series():  # rows of another version have other columns
-        rows = tuple(connection.execute("SELECT step_s, data FROM rows ORDER BY id"))
-    tallies = connection.execute("SELECT step_s, at_s, data FROM tallies")
-    return Stored(
-        rows=rows,
-        reasons=tuple(text for (text,) in connection.execute(_REASONS)),
-        tallies={(step_s, at_s): Tally.parse(data) for step_s, at_s, data in tallies},
+        for step_s, data in connection.execute("SELECT step_s, data FROM rows ORDER BY id"):
+            if type(step_s) is int and is_row(data):
+                rows.append((step_s, data))
+            else:
+                damaged += 1
+    reasons = [text for (text,) in connection.execute(_REASONS)]
+    # One that is damaged keeps its place: rows name them by number.
+    damaged += sum(type(text) is not str for text in reasons)
+    tallies: dict[tuple[int, int], Tally] = {}
+    for step_s, at_s, data in connection.execute("SELECT step_s, at_s, data FROM tallies"):
+        try:
+            if step_s not in KEPT_S or type(at_s) is not int or not 0 <= at_s < LATEST_S:
+                raise ValueError("no begin of a tally")
+            tallies[step_s, at_s] = Tally.parse(data)
+        except ValueError:
+            damaged += 1
+    stored = Stored(
+        rows=tuple(rows),
+        reasons=tuple(
+            text if type(text) is str else f"not readable ({code})"
+            for code, text in enumerate(reasons)
+        ),
+        tallies=tallies,
         facts=facts,
     )
+    return stored, damaged
 
 
 def _write(connection: sqlite3.Connection, batch: Batch) -> None:

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
 from a40console.model.codec import encode
 from a40console.paths import Paths, make_private
-from a40console.service.demo_owner import owner
+from a40console.service.demo_owner import Demo, owner
 from a40console.service.supervisor import ENDING, command_line
 
 BACKLOG = 512
@@ -46,7 +47,12 @@ class Doors:
 
 
 def run(
-    paths: Paths, settings: Settings, *, profile: str | None = None, engine: bool = True
+    paths: Paths,
+    settings: Settings,
+    *,
+    profile: str | None = None,
+    engine: bool = True,
+    demo_ending: Sequence[str],
 ) -> NoReturn:
     """Serve until told to stop, as another program in this process.
 
@@ -55,6 +61,7 @@ def run(
         settings: The operator's settings.
         profile: The profile to start; None takes up what ran before.
         engine: Whether an engine is started at all.
+        demo_ending: The command that ends what is left where this is a demo.
 
     Raises:
         RefusedError: If another service runs, or an address or a folder cannot be had.
@@ -66,13 +73,15 @@ def run(
     doors = Doors(_bind_control(paths.control_socket), _bind_gateway(settings), lock_fd)
     # The worker reads no settings itself: a file broken since must not keep it from coming back.
     # Nor does it ask whose demo this is: the folder that says so may be gone by then.
+    whose = owner(paths.home)
+    demo = None if whose is None else Demo(whose, tuple(demo_ending))
     orders = json.dumps(
         {
             "fds": doors.fds,
             "profile": profile,
             "engine": engine,
             "settings": encode(settings),
-            "demo_owner": encode(owner(paths.home)),
+            "demo": encode(demo),
         }
     )
     _become_supervisor(orders, doors, paths.service_log)

@@ -7,6 +7,7 @@ readings knew it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -47,6 +48,8 @@ FIRST_REASON = 2
 MOST_REASONS = 200
 LARGEST_COUNT = 255
 OTHER_REASON = "not known"
+LATEST_S = 253_402_300_800.0
+"""The year 10000 in Unix time: later is no instant."""
 
 _WIDTH = len(NAMES)
 _FORMAT = struct.Struct(f"<d{_WIDTH}d{_WIDTH}B{_WIDTH}B")
@@ -129,6 +132,17 @@ def unpack(data: bytes) -> Row:
         tuple(rest[_WIDTH : 2 * _WIDTH]),
         tuple(rest[2 * _WIDTH :]),
     )
+
+
+def is_row(data: object) -> bool:
+    """Whether it is a row's bytes, with an instant, figures and counts that can be."""
+    if not isinstance(data, bytes) or len(data) != _FORMAT.size:
+        return False
+    row = unpack(data)
+    counted = all(
+        count for code, count in zip(row.codes, row.counts, strict=True) if code < FIRST_REASON
+    )
+    return 0.0 <= row.at_s < LATEST_S and all(map(math.isfinite, row.values)) and counted
 
 
 def packed_at_s(data: bytes) -> float:

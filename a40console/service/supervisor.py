@@ -27,7 +27,10 @@ ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 class Process:
-    """A child of ours, as `subprocess.Popen` has it: that module alone would take a megabyte."""
+    """A child of ours. `subprocess.Popen` would have 1.6 MB resident, 1.2 MB of them ours alone.
+
+    Measured with CPython 3.11 beside the 9.6 MB, 3.8 MB alone, of a process that imports the rest.
+    """
 
     def __init__(self, words: list[str]) -> None:
         # In a session of its own: kernels that share the CPU out by session (autogroup) starve a
@@ -42,23 +45,19 @@ class Process:
         )
         self._code: int | None = None
 
-    def poll(self) -> int | None:
-        """Its exit code, minus the number of a signal that ended it; None while it runs.
+    def runs(self) -> bool:
+        """Whether it has not ended yet.
 
         It is left to `wait` to take note of the end: a signal's handler may ask in its midst.
         """
-        if self._code is not None:
-            return self._code
         try:
             ended = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return STOPPED  # it was waited for an instant ago
-        if ended is None:
-            return None
-        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            return False  # it was waited for
+        return ended is None
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Its exit code once it has ended, minus the number of a signal that ended it."""
         if self._code is None:
             _, status = os.waitpid(self._pid, 0)
             self._code = os.waitstatus_to_exitcode(status)
@@ -90,7 +89,7 @@ class Supervisor:
         self._worker: Process | None = None
         self._stopping = False
 
-    def run(self) -> int:
+    def run(self) -> None:
         """Start workers until one ends with 0 or a signal asked us to stop."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, self._kill)
@@ -113,11 +112,10 @@ class Supervisor:
             failures += 1
             self._note(f"the service's worker ended with {code}; again in {delay_s:.1f} s")
             time.sleep(delay_s)
-        return STOPPED
 
     def _stop(self, number: int, frame: object) -> None:
         again, self._stopping = self._stopping, True
-        if self._worker is not None and self._worker.poll() is None and not again:
+        if self._worker is not None and self._worker.runs() and not again:
             self._end_worker(self._worker)
 
     def _end_worker(self, worker: Process) -> None:
@@ -125,7 +123,7 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, self._kill_after_s)
 
     def _kill(self, number: int, frame: object) -> None:
-        if self._worker is not None and self._worker.poll() is None:
+        if self._worker is not None and self._worker.runs():
             self._worker.kill()
             self._note(
                 f"the service's worker did not end within {self._kill_after_s:.0f} s: killed"
@@ -137,8 +135,8 @@ def command_line(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", f"a40console.service.{module}", *arguments]
 
 
-def main(orders: str, log_file: str) -> int:
-    """Supervise the worker that these orders are for; the exit code."""
+def main(orders: str, log_file: str) -> None:
+    """Supervise the worker that these orders are for."""
 
     def spawn(first: bool) -> Process:
         # The sockets and the lock are inherited: the parent has marked them so.
@@ -149,8 +147,8 @@ def main(orders: str, log_file: str) -> int:
         with suppress(OSError), open(log_file, "a", encoding="utf-8") as file:  # noqa: PTH123
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} ERROR supervisor: {text}\n")
 
-    return Supervisor(spawn, note).run()
+    Supervisor(spawn, note).run()
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

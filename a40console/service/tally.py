@@ -82,9 +82,21 @@ class Tally:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The tally of a text that `text` wrote."""
-        data = parse_json(text)
-        return cls(**data | {"usd": Decimal(data["usd"])})
+        """The tally of a text that `text` wrote.
+
+        Raises:
+            ValueError: If it is none.
+        """
+        try:
+            data = parse_json(text)
+            tally = cls(**data | {"usd": Decimal(data["usd"])})
+            sound = all(type(data[name]) in (int, float) for name in data if name != "usd")
+            finite = all(math.isfinite(getattr(tally, name)) for name in data)
+        except (TypeError, LookupError, ArithmeticError) as error:
+            raise ValueError(f"no tally: {error}") from error
+        if not (sound and finite):
+            raise ValueError("a tally with something that is no number")
+        return tally
 
 
 NONE = Tally()

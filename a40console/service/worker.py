@@ -5,6 +5,11 @@ Started by the supervisor as `python -m a40console.service.worker ORDERS`.
 
 from __future__ import annotations
 
+from a40console import spared_imports
+
+spared_imports.spare_unused()
+spared_imports.import_aiohttp_without_tls()
+
 import asyncio
 import contextlib
 import gc
@@ -24,14 +29,12 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a40console.config import Settings
-from a40console.engines.tree import ProcessId
 from a40console.gateway.heads import LimitedHeads
 from a40console.log import log_to_file
 from a40console.model.codec import decode
 from a40console.paths import locate
-from a40console.service import plain_http  # noqa: F401  # before what imports aiohttp
 from a40console.service.daemon import Daemon
-from a40console.service.demo_owner import end_unrecorded, goes_on
+from a40console.service.demo_owner import Demo, end_unrecorded, goes_on
 
 DATE_PERIOD_S = 1.0
 
@@ -47,8 +50,8 @@ class Orders:
     profile: str | None
     engine: bool
     settings: Settings
-    demo_owner: ProcessId | None
-    """Whose demo this is; None where it is none."""
+    demo: Demo | None
+    """None where it is none."""
 
     again: bool
     """Whether a worker before us ended by itself."""
@@ -88,15 +91,15 @@ def main(arguments: list[str]) -> int:
     paths = locate()
     log_to_file(paths.service_log)
     orders = _read_orders(arguments)
-    whose = orders.demo_owner
-    if orders.again and whose is not None and not goes_on(paths.home, whose):
+    demo = orders.demo
+    if orders.again and demo is not None and not goes_on(paths.home, demo.owner):
         end_unrecorded(paths.engine_runs)
         return 0
     daemon = Daemon(
         paths,
         orders.settings,
         gateway_socket=orders.gateway,
-        demo_owner=whose,
+        demo=demo,
         again=orders.again,
     )
     # What is here now stays. Counted among what must be looked through, it would put off every full
@@ -110,7 +113,7 @@ def main(arguments: list[str]) -> int:
 def _read_orders(arguments: list[str]) -> Orders:
     data = json.loads(arguments[0])
     control_fd, gateway_fd, lock_fd = data["fds"]
-    owner = data.get("demo_owner")  # a parent from before an upgrade does not tell
+    demo = data.get("demo")  # a parent from before an upgrade does not tell
     os.set_inheritable(lock_fd, False)  # engines must not hold the lock after us
     return Orders(
         control=socket.socket(fileno=control_fd),
@@ -118,7 +121,7 @@ def _read_orders(arguments: list[str]) -> Orders:
         profile=data["profile"],
         engine=data["engine"],
         settings=decode(Settings, data["settings"]),
-        demo_owner=None if owner is None else decode(ProcessId, owner),
+        demo=None if demo is None else decode(Demo, demo),
         again="--again" in arguments,
     )
 

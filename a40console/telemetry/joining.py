@@ -238,7 +238,10 @@ def _share(pair: Pair, timeline: Timeline) -> Share | None:
 
 
 def _queued(evidence: Evidence, pairs: Sequence[Pair]) -> frozenset[str]:
-    """Gateway requests that the engine has not begun: the newest ones, as many as wait."""
+    """Gateway requests that the engine has not begun: the newest ones, as many as wait.
+
+    Where the engine lists its slots, those that find none free wait, whatever its gauge says yet.
+    """
     sent = sorted(
         (
             (pair.gateway.sent_at_s, pair.gateway.request_id)
@@ -253,7 +256,15 @@ def _queued(evidence: Evidence, pairs: Sequence[Pair]) -> frozenset[str]:
     if evidence.rows is not None and not evidence.by_order:
         return frozenset(request_id for _, request_id in sent)  # the plugin lists what has begun
     waiting = int(number(evidence.counters.gauge("waiting")) or 0)
+    slots = number(evidence.counters.gauge("max_running"))
+    if evidence.rows is not None and slots is not None:
+        taken = sum(1 for pair in pairs if pair.engine is not None or _streams(pair))
+        waiting = max(waiting, len(sent) - max(0, int(slots) - taken))
     return frozenset(request_id for _, request_id in sent[:waiting])
+
+
+def _streams(pair: Pair) -> bool:
+    return pair.gateway is not None and pair.gateway.first_token_at_s is not None
 
 
 def _contexts(slots: Sequence[Slot]) -> tuple[float, ...]:

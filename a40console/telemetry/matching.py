@@ -15,6 +15,9 @@ _OUR_ID = re.compile(r"(a40-[0-9a-f]+)(?:-(\d+))?")
 _SLACK_S = 1.0
 """How far the gateway's and the engine's view of one moment may lie apart."""
 
+_LAG_S = 0.25
+"""How old the slots that the engine tells of may be within one reading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -100,26 +103,64 @@ def match_by_order(
     """Gateway request id → engine id, for an engine that does not keep ids.
 
     Requests are taken in the order sent, tasks in the order queued; a match must agree in length
-    limit, prompt length and progress as far as each is known, and is kept while it does.
+    limit, prompt length and progress as far as each is known, and is kept while it does. Order is a
+    guess, as requests sent together are queued in any order: one whose token arrived is given a
+    task that decodes before one whose token did not.
     """
     by_id = {row.engine_id: row for row in engine_rows}
-    matches: dict[str, str] = {}
+    kept: dict[str, EngineRow] = {}
     for row in gateway_rows:
         engine = by_id.get(known.get(row.request_id, ""))
         if engine is not None and _agree(engine, row, read_at_s):
-            matches[row.request_id] = engine.engine_id
-    taken = set(matches.values())
-    free = sorted((row for row in engine_rows if row.engine_id not in taken), key=_task)
-    open_rows = [
-        row for row in gateway_rows if row.sent_at_s is not None and row.request_id not in matches
-    ]
-    for row in sorted(open_rows, key=lambda sent: sent.sent_at_s or 0.0):
+            kept[row.request_id] = engine
+    sent = [row for row in gateway_rows if row.sent_at_s is not None or row.request_id in kept]
+    sent.sort(key=lambda row: row.sent_at_s or 0.0)
+    matches = {
+        row.request_id: kept[row.request_id]
+        for row in sent
+        if row.request_id in kept and _settled(kept[row.request_id], row, read_at_s)
+    }
+    shown = [row for row in sent if _has_token(row, read_at_s)]
+    guessed = {engine.engine_id for engine in kept.values()}
+    decoding = [row for row in engine_rows if row.generated_tokens]
+    decoding.sort(key=lambda row: (row.engine_id in guessed, _task(row)))
+    _match(shown, decoding, matches, read_at_s)
+    taken = {engine.engine_id for engine in matches.values()}
+    for request_id, engine in kept.items():
+        if request_id not in matches and engine.engine_id not in taken:
+            matches[request_id] = engine
+    _match(sent, sorted(engine_rows, key=_task), matches, read_at_s)
+    return {request_id: engine.engine_id for request_id, engine in matches.items()}
+
+
+def _match(
+    sent: Sequence[GatewayRow],
+    tasks: Sequence[EngineRow],
+    matches: dict[str, EngineRow],
+    read_at_s: float,
+) -> None:
+    """Give each request that has none the first of the free tasks that may be its own."""
+    taken = {engine.engine_id for engine in matches.values()}
+    free = [engine for engine in tasks if engine.engine_id not in taken]
+    for row in sent:
+        if row.request_id in matches:
+            continue
         for engine in free:
             if _agree(engine, row, read_at_s) and _began_after(engine, row):
-                matches[row.request_id] = engine.engine_id
+                matches[row.request_id] = engine
                 free.remove(engine)
                 break
-    return matches
+
+
+def _settled(engine: EngineRow, gateway: GatewayRow, read_at_s: float) -> bool:
+    """Whether both say the same of the first token; a request that does not stream never does."""
+    if engine.generated_tokens:
+        return _has_token(gateway, read_at_s)
+    return not _has_token(gateway, read_at_s - _LAG_S)
+
+
+def _has_token(gateway: GatewayRow, at_s: float) -> bool:
+    return gateway.first_token_at_s is not None and gateway.first_token_at_s <= at_s
 
 
 def pair_by_order(

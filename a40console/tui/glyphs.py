@@ -8,7 +8,7 @@ from functools import lru_cache
 from rich.cells import cell_len
 
 _PAIRS = (
-    ("─━┄┈╌╴╶╸╺═▔▁", "-=-------=--"),
+    ("─━┄┈╌╴╶╸╺═▔", "-=-------=-"),
     ("│┃┆┊║▏▎▍▌▐▕", "|||||||||||"),
     ("┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┣┫╞╡╪╔╗╚╝", "++++++++++++++++++++++++++"),
     ("▁▂▃▄▅▆▇█", "_.:-=+*#"),
@@ -22,7 +22,7 @@ _PAIRS = (
     ("ΣΔ", "SD"),
     ("“”„‘’′″", "\"\"\"''''"),
 )
-"""In groups of like meaning; a character named twice takes the later."""
+"""In groups of like meaning."""
 
 _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))

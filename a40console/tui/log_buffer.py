@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from a40console.model.engine_log import LogMeaning
 from a40console.model.log_line import Level, LogLine
-from a40console.tui.pattern import Allowance, Pattern, PatternError, SlowPatternError
+from a40console.pattern import Allowance, Pattern, PatternError, SlowPatternError
 
 MAX_LINES = 10_000
 MAX_CHARS = 4_000_000
@@ -17,8 +17,11 @@ MAX_CHARS = 4_000_000
 MOST_BLOCK_LINES = 400
 """A traceback is read back no further."""
 
-ALLOWANCE = Allowance(line_s=0.1, burst_s=1.0, share=0.2)
-"""What a filter may cost: keys wait while it is matched."""
+ALLOWANCE = Allowance(line_s=0.05, pass_s=0.2)
+"""What a filter may cost: keys wait while it is matched.
+
+Over all lines that are held a pattern without faults was measured to take 0.02 to 0.08 s.
+"""
 
 OWN = "── "
 """How a line of our own begins, such as a rotation of the file."""
@@ -36,7 +39,7 @@ class LogBuffer:
         self._shown: list[int] | None = None
         self._minimum = Level.DEBUG
         self._filter = ""
-        self._holds: Callable[[str], bool] = _everything
+        self._pattern: Pattern | None = None
         self._too_slow = ""
         self.widest = 0
         """Characters of the longest line that was taken in."""
@@ -85,6 +88,7 @@ class LogBuffer:
 
     def take(self, lines: Iterable[LogLine]) -> int:
         """Append lines; answers how many that were shown had to go."""
+        self._begin_pass()
         for line in lines:
             if self._shown is not None and self._passes_in_time(line):
                 self._shown.append(self.end)
@@ -111,7 +115,7 @@ class LogBuffer:
         A pattern that costs too much, now or at a later line, is dropped.
         """
         if needle != self._filter:
-            self._filter, self._holds = needle, _test(needle)
+            self._filter, self._pattern = needle, _pattern(needle)
         self._minimum = minimum
         try:
             self._show_passing()
@@ -200,13 +204,14 @@ class LogBuffer:
         if self._minimum is Level.DEBUG and not self._filter:
             self._shown = None
             return
+        self._begin_pass()
         numbered = enumerate(self._lines, self._first)
         self._shown = [number for number, line in numbered if self._passes(line)]
 
     def _drop_filter(self, why: str) -> None:
         """Go on without the filter: every line of the level is shown."""
         self._too_slow = f"{self._filter} {why}"
-        self._filter, self._holds = "", _everything
+        self._filter, self._pattern = "", None
         self._show_passing()
 
     def _passes_in_time(self, line: LogLine) -> bool:
@@ -219,6 +224,15 @@ class LogBuffer:
 
     def _passes(self, line: LogLine) -> bool:
         return line.level >= self._minimum and (self._holds(line.text) or is_own(line))
+
+    def _holds(self, text: str) -> bool:
+        if self._pattern is not None:
+            return self._pattern.matches(text)
+        return self._filter.casefold() in text.casefold()
+
+    def _begin_pass(self) -> None:
+        if self._pattern is not None:
+            self._pattern.begin_pass()
 
     def _drop(self) -> int:
         over = max(0, len(self._lines) - self._max_lines)
@@ -249,15 +263,9 @@ def is_error(line: LogLine) -> bool:
     return line.level is Level.ERROR and not line.continues and not is_own(line)
 
 
-def _everything(text: str) -> bool:
-    return True
-
-
-def _test(needle: str) -> Callable[[str], bool]:
-    if not needle:
-        return _everything
+def _pattern(needle: str) -> Pattern | None:
+    """The pattern of `/pattern/`; None for a plain text."""
     if len(needle) > 2 and needle[0] == needle[-1] == "/":
         with suppress(PatternError):
-            return Pattern(needle[1:-1], ALLOWANCE).matches
-    wanted = needle.casefold()
-    return lambda text: wanted in text.casefold()
+            return Pattern(needle[1:-1], ALLOWANCE)
+    return None

@@ -118,6 +118,17 @@ def test_a_service_that_restarts_between_turns_costs_nothing(claude: Start) -> N
     assert console.status()["service"]["pid"] != worker
 
 
+def test_in_the_smallest_window_that_is_advised_no_turn_compacts_by_itself(claude: Start) -> None:
+    console, user = claude([{"when": "", "say": [{"text": "Yes."}]}], window=32_768)
+    assert user.variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "2768"
+    for turn in range(4):
+        assert user.ask(f"question {turn}").text == "Yes."
+    until(lambda: ended(console, user, requests=4))
+    window = detail_of(console, user)["window"]
+    assert window["compactions"] == 0, window
+    assert window["compacts_at_tokens"] == {"value": 17_000, "estimated": True}
+
+
 def test_a_prompt_that_does_not_fit_is_compacted(claude: Start) -> None:
     words = "the gauge folds what the ledger drops " * 1500
     summary = {"text": "<summary>It was long.</summary>"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.client.claude_code import ClaudeCode, until
 from tests.client.sessions import detail_of, ended
@@ -74,6 +77,17 @@ def test_the_context_view_counts_by_the_engines_tokenizer(claude: Start) -> None
         terminal.wait_for("Yes.", 30)
         before = until(lambda: ended(console, user, requests=1))
         said(terminal, "/context")
-        terminal.wait_for("tokens", 30)
+        screen = terminal.wait_for("Free space", 30)
         after = detail_of(console, user)
         assert after["requests"] == before["requests"]
+    read = before["context_tokens"]  # as the engine told of the request itself
+    assert read > 10_000
+    assert f"{read / 1000:.1f}k/131.1k tokens" in screen
+    parts = [thousands(text) for text in re.findall(r"⛁ [A-Z][^:\n]+: ([\d.]+k?) \(", screen)]
+    assert len(parts) >= 4
+    assert sum(parts) == pytest.approx(read, rel=0.05)  # each was asked for by itself, and rounded
+
+
+def thousands(text: str) -> float:
+    """`2.1k` as a number."""
+    return float(text.removesuffix("k")) * (1000 if text.endswith("k") else 1)

@@ -134,7 +134,6 @@ class StubService:
                 Route("/v1/spending", self._spending),
                 Route("/v1/read-mark", self._read_mark),
                 Route("/v1/logs", self._logs),
-                Route("/v1/sessions/{session}", self._session),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
             ]
@@ -174,7 +173,18 @@ class StubService:
         return JSONResponse(encode(self._now()))
 
     async def _session(self, request: Request) -> Response:
-        return JSONResponse(encode(make_session.detail(session=request.path_params["name"])))
+        if not self._script.sessions:
+            return JSONResponse(encode(make_session.detail(session=request.path_params["name"])))
+        begins, known = request.path_params["name"], make_sessions.details()
+        found = [known[name] for name in known if name.startswith(begins)]
+        if len(found) == 1:
+            return JSONResponse(encode(found[0]))
+        trouble = Trouble(
+            message=f"No session is known as {begins}",
+            remedy="See them with: a40console sessions",
+            exit_code=2,
+        )
+        return JSONResponse(encode(trouble), status_code=400)
 
     async def _why(self, request: Request) -> Response:
         return JSONResponse(encode(explain(self._now())))
@@ -257,18 +267,6 @@ class StubService:
 
     async def _spending(self, request: Request) -> Response:
         return JSONResponse(encode(fake_past.spending()))
-
-    async def _session(self, request: Request) -> Response:
-        begins, known = request.path_params["session"], make_sessions.details()
-        found = [known[name] for name in known if name.startswith(begins)]
-        if self._script.sessions and len(found) == 1:
-            return JSONResponse(encode(found[0]))
-        trouble = Trouble(
-            message=f"No session is known as {begins}",
-            remedy="See them with: a40console sessions",
-            exit_code=2,
-        )
-        return JSONResponse(encode(trouble), status_code=400)
 
     async def _read_mark(self, request: Request) -> Response:
         return JSONResponse(encode(ReadMark(event=3, at="2026-11-29T13:30:00Z")))

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.geometry import Size
 
 from a40console.commands.bar import bar, without_service
+from a40console.commands.verdict import verdict_lines
 from a40console.model.engine import EngineState
+from a40console.tui.keymap import resolve
+from a40console.tui.panels.verdict import verdict
+from a40console.tui.past import Past
+from a40console.tui.reading import Link, Reading
 from tests import make_snapshot as make
 from tests.commands.console_process import Run, Service
 from tests.tui.fog import fogged
@@ -41,7 +47,17 @@ def test_errors_come_right_after_the_state() -> None:
     hung = make.hung()
     errors = sum(found.severity == "error" for found in hung.findings)
     assert errors
-    assert bar(hung, 24).startswith(f"✖ HUNG  ✖ {errors} error")
+    assert bar(hung, 24).startswith(f"▲ HUNG  ✖ {errors} error")
+
+
+@pytest.mark.parametrize("state", list(EngineState))
+def test_a_state_has_the_sign_that_it_has_on_every_screen(state: EngineState) -> None:
+    snapshot = make.snapshot(engine=replace(make.snapshot().engine, state=state))
+    shown = Reading(
+        snapshot=snapshot, link=Link("live"), age_s=0, unread=0, past=Past(), keymap=resolve({})
+    )
+    drawn = "".join(span.text for span in verdict(shown, Size(120, 3))[0]).strip()
+    assert bar(snapshot, None)[0] == verdict_lines(snapshot)[0][0] == drawn[0]
 
 
 def test_simulated_figures_say_so_in_the_smallest_bar() -> None:

@@ -20,14 +20,16 @@ def run_console(paths, settings, problems, *, mouse, abilities):
 stand_in = types.ModuleType("a40console.tui.app")
 stand_in.run_console = run_console
 sys.modules["a40console.tui.app"] = stand_in
-from tests.commands import console_with_stub
-sys.exit(console_with_stub.main())
+from {entry} import main
+sys.exit(main())
 """
 
-COMMAND = (sys.executable, "-c", WITH_A_STAND_IN)
-WITH_A_SERVICE = WITH_A_STAND_IN.replace("from tests.commands import console_with_stub\n", "").replace(
-    "console_with_stub", "__import__('a40console.cli').cli"
-)
+
+def command(entry: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", WITH_A_STAND_IN.replace("{entry}", entry))
+
+
+COMMAND = command("tests.commands.console_with_stub")
 
 
 @pytest.mark.pty
@@ -56,7 +58,7 @@ def test_a_broken_settings_file_opens_nothing_where_no_service_runs(
 ) -> None:
     paths.config.mkdir()
     paths.config_file.write_text("thme = 1")
-    code, written = on_terminal(environment, command=(sys.executable, "-c", WITH_A_SERVICE))
+    code, written = on_terminal(environment, command=command("a40console.cli"))
     assert code == 2
     assert "thme" in written
     assert not is_locked(paths)

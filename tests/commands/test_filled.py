@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 import pytest
+from click.shell_completion import shell_complete
 
 from a40console import cli
 from a40console.commands.filled import Filled
@@ -25,6 +26,7 @@ EMPTY = [
     *(("history", "--since", ""), ("cost", "--since", ""), ("profiles", "show", "")),
     *(("profiles", "check", ""), ("models", "fetch", ""), ("models", "delete", " ")),
     *(("ask", ""), ("note", ""), ("wait", "")),
+    *(("sessions", "show", ""), ("sessions", "capture", ""), ("links", "close", "")),
 ]
 
 
@@ -62,3 +64,13 @@ def test_every_text_of_the_command_line_is_among_those() -> None:
         collect(command, name)
     known = {words.replace(" http://127.0.0.1:1", "").rstrip("=") for words in tried}
     assert texts == known - {"wait"}
+
+
+def test_a_shell_completes_folders_where_an_option_takes_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", "a40console demo --screenshots ")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    asked = ("a40console", "_A40CONSOLE_COMPLETE", "bash_complete")
+    assert shell_complete(cli.console, {}, *asked) == 0
+    assert capsys.readouterr().out.splitlines() == ["dir,"]

@@ -76,12 +76,17 @@ def test_capture_is_asked_of_the_service(console: Run, service: Service) -> None
     assert console("sessions", "capture", "7f3a").returncode == 2
 
 
+def test_a_capture_is_told_in_the_status(console: Run, service: Service) -> None:
+    service(state="serving", sessions=True)
+    assert "● CAPTURE 1a2b3c4d" in console("status", "--line").stdout
+
+
 def test_in_sentences(console: Run, service: Service) -> None:
     service(state="serving", sessions=True)
     run = console("--plain", stdin=b"sessions\nquit\n")
     assert (
         "Session 7f3a9c52, claude-code, waits for its client, which runs Bash since 3 m 10 s, "
-        "41 turns, context 31,844 of 262,144 tokens, 96 % reused, ≈16,400 re-read, "
+        "41 turns, context 31,844 of 262,144 tokens, 96 % reused, about 16,400 re-read, "
         "268 tokens a second sustained, $0.0128." in run.stdout
     )
     assert "its text is being captured." in run.stdout

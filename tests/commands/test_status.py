@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a40console.commands.bar import bar
 from a40console.commands.verdict import one_line, verdict_lines
 from a40console.errors import Exit
 from a40console.model.codec import decode
@@ -186,6 +188,19 @@ def test_no_verdict_shows_a_missing_figure_as_nought(
         assert "– running" in text
     if isinstance(price, Missing):
         assert "/h" not in text
+
+
+@pytest.mark.parametrize(
+    ("age_s", "interval_s", "told"),
+    [(4.0, 1.0, "509 tok/s"), (6.0, 1.0, "– tok/s"), (600.0, 1.0, "– tok/s"), (8, 3, "509 tok/s")],
+)
+def test_an_old_speed_is_not_told_as_the_present_one(
+    age_s: float, interval_s: float, told: str
+) -> None:
+    snapshot = make.snapshot(throughput=make.throughput(509.0, age_s=age_s))
+    snapshot = replace(snapshot, interval_s=interval_s)
+    for line in (verdict_lines(snapshot)[0], one_line(snapshot), bar(snapshot, None)):
+        assert re.search(r"\S+ tok/s", line)[0] == told  # type: ignore[index]
 
 
 def test_every_figure_of_a_slot_may_be_missing() -> None:

@@ -1,4 +1,4 @@
-"""Engines that live and do nothing: `/health` is one signal, tokens are another."""
+"""Rows 13 and 14: engines that live and do nothing; `/health` is one signal, tokens are another."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ def test_a_standstill_is_no_hang_at_once(consoles: dict[str, FaultConsole]) -> N
 def test_an_engine_without_tokens_is_hung_although_it_says_it_is_well(
     consoles: dict[str, FaultConsole], how: str
 ) -> None:
+    """Row 13."""
     console = consoles[how]
     snapshot = console.until(hung, HANG_DEADLINE_S)
     found = finding(snapshot, "engine-hung")
@@ -91,6 +92,7 @@ def test_an_engine_without_tokens_is_hung_although_it_says_it_is_well(
 def test_health_that_fails_later_is_told_beside_the_standstill(
     consoles: dict[str, FaultConsole],
 ) -> None:
+    """Row 14."""
     console = consoles["frozen"]
     console.until(hung, HANG_DEADLINE_S)
     console.control(**LOAD, frozen=True, health=503)

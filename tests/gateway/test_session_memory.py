@@ -77,3 +77,36 @@ def test_prompts_of_old_sessions_are_forgotten_before_memory_grows() -> None:
     assert records[-1].blocks() > 4000
     assert records[0].blocks() == 0
     assert records[0].sums().requests == 1
+
+
+def test_the_session_that_asks_is_bounded_too_and_keeps_what_is_gone_on_with() -> None:
+    gateway = Gateway()
+    agents = [f"Explore {number}" for number in range(KEPT_AGENTS - 1)]
+    for number in range(3):
+        for agent in (*agents, "main"):
+            asked = prompt(hash((agent, number)), 4000)
+            gateway.turn(Ask(who("wide", agent), asked), prompt=9000)
+
+    record = gateway.book.find("wide")
+
+    assert record is not None
+    assert record.blocks() <= KEPT_BLOCKS + LOOKED_AT_BLOCKS + 4100
+    main = record.agents["main"]
+    assert len(main.baselines) == 1
+    more = (*main.baselines[0].outline, block("user text", "and now", 1))
+    live = gateway.ask(Ask(who("wide"), more))
+    assert live.shared is not None
+    assert live.shared.tokens > 0
+    assert len(record.agents) == KEPT_AGENTS
+    assert record.sums().requests == 3 * KEPT_AGENTS
+
+
+def test_a_request_that_ended_keeps_nothing_of_the_prompt_before_it() -> None:
+    gateway = Gateway()
+    for number in range(40):
+        gateway.turn(Ask(who("long"), prompt(7, 100 + number)), prompt=9000)
+
+    record = gateway.book.find("long")
+
+    assert record is not None
+    assert [entry.baseline for entry in record.entries] == [None] * 40

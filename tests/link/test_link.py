@@ -140,15 +140,6 @@ def test_the_link_outlives_its_console_and_ends_when_closed(near: Near) -> None:
     assert near.links() == []
 
 
-def test_a_killed_holder_is_replaced_and_leaves_no_second_link(near: Near) -> None:
-    near.far("endpoint", "--start")
-    holders(near)[0].kill()
-    until(lambda: not holders(near))
-    assert near.far("status", "--line").returncode == 0
-    assert len(holders(near)) == 1
-    assert near.links()[0]["state"] == "up"
-
-
 def test_without_a_service_there_and_nobody_to_ask_nothing_is_started(
     near: Near, machine: Sshd
 ) -> None:
@@ -200,9 +191,9 @@ def test_the_console_asks_before_it_starts_and_survives_a_cut(near: Near, machin
         terminal.wait_for("Note")
         terminal.type("typed on the laptop")
         terminal.press("Enter")
+        until(lambda: "typed on the laptop" in Console(machine.far_home).succeed("events"))
         terminal.press("3")
         terminal.wait_for(lambda screen: "INFO" in screen and "pod " in screen)
-        until(lambda: "typed on the laptop" in Console(machine.far_home).succeed("events"))
         terminal.press("e")
         terminal.wait_for("Connect a client to pod")
         terminal.press("Escape")
@@ -329,6 +320,7 @@ async def test_after_a_cut_the_history_has_no_hole_that_the_service_knew(
         mended_s = time.time()
         await asyncio.wait_for(found.get(), 30)
         known = await (await feed.client()).history(cut_s)
+        assert not asking.done()
     finally:
         for task in (asking, following):
             task.cancel()
@@ -346,11 +338,13 @@ async def asked_long(there: Console) -> None:
     variables = await asyncio.to_thread(there.client_environment)
     body = {"max_tokens": 30_000, "messages": [{"role": "user", "content": "go on"}], "model": "m"}
     async with httpx.AsyncClient(timeout=60) as client:
-        await client.post(
-            f"{variables['ANTHROPIC_BASE_URL']}/v1/messages",
-            json=body,
-            headers={"x-api-key": variables["ANTHROPIC_AUTH_TOKEN"]},
-        )
+        while True:
+            answer = await client.post(
+                f"{variables['ANTHROPIC_BASE_URL']}/v1/messages",
+                json=body,
+                headers={"x-api-key": variables["ANTHROPIC_AUTH_TOKEN"]},
+            )
+            answer.raise_for_status()
 
 
 def holders(near: Near) -> list[psutil.Process]:

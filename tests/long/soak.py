@@ -1,5 +1,7 @@
 """Memory of console and service over a simulated day: `python -m tests.long.soak --hours 24`.
 
+Row 46 of the faults.
+
 An hour is 3,600 snapshots. `--service sim` runs the real service on a simulated engine with
 clients, at the 20 snapshots a second that it makes at most (a day takes 72 minutes); `--service
 fake` feeds the console alone, at 100 a second (a day takes 15 minutes). The console is on a

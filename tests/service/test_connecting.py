@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from a40console.model.control import ClientEnvironment
 from a40console.model.figures import Figure, Missing
 from a40console.service.connecting import client_environment, output_limit
+from a40console.service.pod_environment import with_pod
 
 POD = {
     "RUNPOD_POD_ID": "abc123",
@@ -39,7 +42,8 @@ def told(
 def test_the_true_window_and_an_answer_that_fits_into_it() -> None:
     variables = told().variables
     assert variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "32768"
-    assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "8192"
+    assert variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "2768"
+    assert told(window_tokens=65_536).variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "16384"
 
 
 @given(st.integers(1, 10_000_000))
@@ -70,6 +74,11 @@ def test_without_an_engine_no_window_and_no_model_is_made_up() -> None:
     [
         (2048, "--bare needs about 1,000"),
         (1024, "even claude --bare does not fit"),
+        (15_256, "it would compact at every turn"),
+        (30_047, "it would compact at every turn"),
+        (30_048, "so that it compacts at ≈ 15,000 and not at every turn"),
+        (32_768, "answers are kept to 2,768 tokens, so that it compacts at ≈ 17,000"),
+        (39_999, "not at every turn"),
     ],
 )
 def test_a_window_too_small_for_the_client_is_told(window: int, said: str) -> None:
@@ -77,7 +86,16 @@ def test_a_window_too_small_for_the_client_is_told(window: int, said: str) -> No
 
 
 def test_a_window_that_fits_is_not_complained_about() -> None:
-    assert not any("cannot hold" in sentence for sentence in told(window_tokens=32_768).advice)
+    assert not any("window" in sentence for sentence in told(window_tokens=40_000).advice)
+
+
+@given(st.integers(15_256, 300_000))
+def test_no_window_compacts_at_every_turn_without_a_word(window: int) -> None:
+    advice = told(window_tokens=window).advice
+    at_every_turn = any("it would compact at every turn" in sentence for sentence in advice)
+    limit = output_limit(window)
+    assert at_every_turn == (window - min(limit, 20_000) - 13_000 < 15_000)
+    assert at_every_turn == (window < 30_048)
 
 
 def test_a_name_that_the_client_believes_to_know_is_told() -> None:
@@ -105,3 +123,19 @@ def test_an_open_gateway_of_a_pod_names_both_ways_with_their_limits() -> None:
 
 def test_away_from_a_pod_there_is_no_word_of_one() -> None:
     assert [way.kind for way in told().addresses] == ["loopback", "tunnel"]
+
+
+def test_a_service_started_over_ssh_knows_the_pods_addresses_and_no_key(tmp_path: Path) -> None:
+    first = tmp_path / "environ"
+    first.write_bytes(
+        b"RUNPOD_POD_ID=abc123\0RUNPOD_API_KEY=secret\0USER=nobody\0"
+        b"RUNPOD_TCP_PORT_8080=40080\0RUNPOD_PUBLIC_IP=203.0.113.7\0broken\0"
+    )
+    environment = with_pod({"USER": "root", "RUNPOD_TCP_PORT_8080": "40081"}, first)
+    assert environment == {
+        "RUNPOD_POD_ID": "abc123",
+        "RUNPOD_PUBLIC_IP": "203.0.113.7",
+        "RUNPOD_TCP_PORT_8080": "40081",
+        "USER": "root",
+    }
+    assert with_pod({"USER": "root"}, tmp_path / "none") == {"USER": "root"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -59,3 +60,22 @@ httpx.AsyncHTTPTransport()
 """
     names, _ = loaded("worker", then)
     assert "httpx" in names
+
+
+def test_a_command_that_asks_the_service_imports_no_other_command_line() -> None:
+    program = """
+import sys; from a40console import cli
+sys.argv = ["a40console", "status"]; cli.main()
+print(*[name for name in ("httpx", "httpx._main", "trio") if sys.modules.get(name)])
+"""
+    run = [sys.executable, "-P", "-c", program]
+    environment = {**os.environ, "A40CONSOLE_HOME": "/nonexistent"}
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    assert "No service answers" in done.stderr
+    assert done.stdout == "httpx\n"
+
+
+def test_whoever_only_asks_a_service_may_import_what_he_likes() -> None:
+    program = "import a40console.service.client, sys; print([*sys.modules.values()].count(None))"
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"0\n"

@@ -35,7 +35,10 @@ class SlowLink:
         delay_s: float,
         size: tuple[int, int] = (120, 40),
     ) -> None:
-        self._rate, self._delay_s = bytes_per_s, delay_s
+        self.bytes_per_s = bytes_per_s
+        """What it carries from now on."""
+
+        self._delay_s = delay_s
         self._to_us: deque[tuple[float, bytes]] = deque()
         self._to_it: deque[tuple[float, bytes]] = deque()
         self.output = bytearray()
@@ -73,7 +76,7 @@ class SlowLink:
         begun_s = last_s = time.monotonic()
         mark, room = len(self.output), 0.0
         while (now_s := time.monotonic()) - begun_s < seconds:
-            room = min(room + (now_s - last_s) * self._rate, self._rate / 10)
+            room = min(room + (now_s - last_s) * self.bytes_per_s, self.bytes_per_s / 10)
             last_s = now_s
             room -= self._read(int(room), now_s)
             self._deliver(now_s)

@@ -1,4 +1,7 @@
-"""What a terminal can show is decided by what it tells of itself, and by nothing it cannot keep."""
+"""What a terminal can show is decided by what it tells of itself, and by nothing it cannot keep.
+
+Row 49 of the faults.
+"""
 
 from __future__ import annotations
 

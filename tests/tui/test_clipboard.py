@@ -1,4 +1,7 @@
-"""A copy goes where there is a way, into a file where there is none, and says which it was."""
+"""A copy goes where there is a way, into a file where there is none, and says which it was.
+
+Row 48 of the faults.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""In ASCII every character is as wide as what it replaces, and the product's own keep a meaning."""
+"""In ASCII every character is as wide as what it replaces, and the product's own keep a meaning.
+
+Row 49 of the faults.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The console does not grow, however long it is open and whatever is opened and closed on it."""
+"""The console does not grow, however long it is open and whatever is opened and closed on it.
+
+Row 46 of the faults.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console in a real tmux and a real screen: drawn whole, whatever its size did."""
+"""Row 47: the console in a real tmux and a real screen: drawn whole, whatever its size did."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from a40console.tui.panels.resting import resting
 from a40console.tui.panels.slot_columns import CURSOR, layout
 from a40console.tui.panels.slot_detail import request_detail
 from a40console.tui.panels.slot_notes import row_notes
-from a40console.tui.panels.speed import AXIS, cells_of, speed_chart, speed_heading
+from a40console.tui.panels.speed import AXIS, cells_of, compact_speed, speed_chart, speed_heading
 from a40console.tui.panels.texts import manual
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.past import Past
@@ -585,3 +585,16 @@ def test_the_column_of_the_queue_is_in_seconds(waited_s: int, told: str) -> None
     end = title.index("queue s") + len("queue s") - CURSOR
     assert text([drawn])[:end].endswith(f" {told}")
     assert past.tracks["a"].waited_s == Estimated(float(waited_s))
+
+
+def test_every_size_of_screen_tells_the_same_peak() -> None:
+    reading = read(make.snapshot())
+    second = replace(make.history()[-1], generation_tokens_per_s=1234.0)
+    reading.past.recall([replace(second, generation_peak_tokens_per_s=1234.0)])
+    told = {
+        match[1]
+        for size in (Size(30, 8), Size(60, 8), Size(120, 12), Size(300, 12))
+        for drawn in (speed_heading(reading, size), [compact_speed(reading, size.width)])
+        if (match := re.search(r"peak ([\d,]+)", text(drawn)))
+    }
+    assert told == {"1,234"}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.tui.pattern import Allowance, Pattern, PatternError, SlowPatternError
+from a40console.pattern import Allowance, Pattern, PatternError, SlowPatternError
 
-AMPLE = Allowance(line_s=10, burst_s=100, share=1)
+AMPLE = Allowance(line_s=10, pass_s=100)
 
 
 @given(
@@ -31,22 +31,21 @@ def test_what_is_no_pattern_is_said_at_once(text: str) -> None:
 
 
 def test_one_hostile_line_ends_it() -> None:
-    pattern = Pattern("(a+)+$", Allowance(line_s=0.02, burst_s=100, share=1))
+    pattern = Pattern("(a+)+$", Allowance(line_s=0.02, pass_s=100))
     with pytest.raises(SlowPatternError, match=r"A line of 4,001 characters took .* 0\.02 s"):
         pattern.matches("a" * 4000 + "!")
 
 
-def test_many_lines_that_each_cost_a_little_end_it_and_rest_pays_for_more() -> None:
+def test_many_lines_that_each_cost_a_little_end_it_until_a_new_pass_begins() -> None:
     now = [0.0]
 
     def clock() -> float:
-        now[0] += 0.1  # each reading: a line takes 0.1 s, and as much goes by between two
+        now[0] += 0.25  # each reading: a line takes as long
         return now[0]
 
-    pattern = Pattern("x", Allowance(line_s=1, burst_s=1, share=0.0), clock=clock)
-    for _ in range(10):
-        assert pattern.matches("x") is True
-    with pytest.raises(SlowPatternError, match="together took more than 1 s"):
-        pattern.matches("x")
-    rested = Pattern("x", Allowance(line_s=1, burst_s=1, share=1.0), clock=clock)
-    assert all(rested.matches("x") for _ in range(50))
+    pattern = Pattern("x", Allowance(line_s=1, pass_s=1), clock=clock)
+    for _ in range(2):
+        assert all(pattern.matches("x") for _ in range(5))
+        with pytest.raises(SlowPatternError, match="together took more than 1 s"):
+            pattern.matches("x")
+        pattern.begin_pass()

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.segment import Segment
 from textual._compositor import ChopsUpdate
+from textual.app import App
 from textual.geometry import Size
 
-from a40console.tui.app import ConsoleApp
 from a40console.tui.ink import Line, Role, Span, line
 from a40console.tui.messages import SnapshotArrived
-from a40console.tui.repaint import CellsUpdate, cells_only, changed_spans
+from a40console.tui.repaint import CellsUpdate, changed_spans
 from tests import make_snapshot as make
-from tests.tui.driving import running
+from tests.tui.driving import running, until
 from tests.tui.fake_service import FakeService
 
 WIDTH = 24
@@ -88,14 +89,13 @@ async def test_after_many_frames_the_terminal_shows_what_was_drawn(
     async with running(FakeService(), size=(120, 40)) as (app, pilot):
         terminal = Terminal(app.size)
 
-        def display(shown: ConsoleApp, screen: Any, update: Any) -> None:
-            drawn = cells_only(update)
+        def display(shown: App[None], screen: Any, drawn: Any) -> None:
             if drawn is not None:
                 assert not isinstance(drawn, ChopsUpdate) or isinstance(drawn, CellsUpdate)
-                terminal.take(drawn.render_segments(app.console))  # type: ignore[union-attr]
+                terminal.take(drawn.render_segments(app.console))
                 sent.append(1)
 
-        monkeypatch.setattr(ConsoleApp, "_display", display)
+        monkeypatch.setattr(App, "_display", display)
         app.refresh(layout=True)
         app.screen.refresh(layout=True)
         await pilot.pause()
@@ -109,3 +109,13 @@ async def test_after_many_frames_the_terminal_shows_what_was_drawn(
         wanted = [strip.text for strip in app.screen._compositor.render_strips()]
     assert len(sent) > 20
     assert ["".join(row) for row in terminal.rows] == wanted
+
+
+async def test_a_frame_forgets_the_texts_that_were_cut_for_those_before() -> None:
+    cuts = Segment._split_cells
+    async with running(FakeService(), size=(80, 24)) as (app, pilot):
+        for number in range(3000):
+            cuts(Segment(f"once {number}"), 2)
+        assert cuts.cache_info().currsize >= 3000
+        app.refresh()
+        await until(pilot, lambda: cuts.cache_info().currsize <= 1000)

@@ -37,11 +37,6 @@ def in_local_time(text: str) -> str:
     return _INSTANT.sub(lambda found: clock(found[0]), text)
 
 
-def minute_of(at_s: float) -> str:
-    """A Unix time's local day and minute: `11-29 14:07`."""
-    return datetime.fromtimestamp(at_s).astimezone().strftime("%m-%d %H:%M")
-
-
 def second_of(at: str) -> str:
     """The local day and time of an ISO 8601 instant: `11-29 14:07:31`; the text where it is none.
 

@@ -138,13 +138,14 @@ def _tool(tool: ToolSum, name: int, width: int) -> Line:
             f"{said:<{name}}{fmt.count(tool.calls):>6}",
             Span(f"{failed:>7}", Role.WARN if tool.failed else Role.MUTED),
             Span(f"{tool.running or '':>5}", Role.SERIES),
-            f"{shown(tool.total_s, _seconds):>10}{shown(tool.longest_s, _seconds):>10}",
+            f"{shown(tool.total_s, seconds):>10}{shown(tool.longest_s, seconds):>10}",
         ),
         width,
     )
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
+    """A time with decimals below a minute, in two units above."""
     return fmt.latency(value) if value < 59.5 else fmt.duration(value)
 
 
@@ -207,15 +208,16 @@ def brief(detail: SessionDetail, found: Sequence[Finding], width: int) -> list[L
 def _tool_brief(tool: ToolSum) -> str:
     runs = " runs" if tool.running else ""
     failed = f" {tool.failed}{FAILED}" if tool.failed else ""
-    return f"{clean(tool.name)} {tool.calls}× {shown(tool.total_s, _seconds)}{failed}{runs}"
+    return f"{clean(tool.name)} {tool.calls}× {shown(tool.total_s, seconds)}{failed}{runs}"
 
 
 def _lost(detail: SessionDetail, found: Sequence[Finding]) -> Line:
     if detail.losses:
         loss = detail.losses[-1]
         again = f"{shown(loss.tokens, fmt.short_count)} re-read"
-        more = f" ({len(detail.losses)} in all)" if len(detail.losses) > 1 else ""
-        return line(Span(f"{LOSS} ", Role.WARN), f"turn {loss.turn}, {again}: {loss.cause}{more}")
+        count = len(detail.losses)
+        which = f"turn {loss.turn}" if count == 1 else f"{count} times, last in turn {loss.turn}"
+        return line(Span(f"{LOSS} ", Role.WARN), f"{which}, {again}: {loss.cause}")
     about = findings_of(detail, found)
     if about:
         glyph, role = GLYPHS[about[0].severity]

@@ -96,7 +96,7 @@ def _share(hit_ratio: Figure) -> str:
 
 
 def _busy(busy_s: Figure) -> str:
-    return f" tok/s over {shown(busy_s, fmt.duration)} in the engine"
+    return f" tok/s over {shown(busy_s, blocks.seconds)} in the engine"
 
 
 def _waits(ttft_s: Sequence[float]) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import median
 
 from a40console.model.figures import Figure, Missing, number, ratio
 from a40console.model.session import MAIN_AGENT, SessionDetail, SessionRequest
@@ -24,6 +25,12 @@ PARTS: tuple[tuple[str, str, Role], ...] = (
     ("decode", "▇", Role.GOOD),
 )
 """Where a request's time goes, with the cells that it is drawn in."""
+
+_DWARFS = 4.0
+"""A request of so many times the median does not make the others' bars too short to read."""
+
+_LEAST = 0.02
+"""From this part of its request's time on, what is shorter than a cell has one."""
 
 _PURPOSES = {"turn": "", "compaction": "compacts", "other": "beside"}
 
@@ -97,11 +104,15 @@ def header(width: int) -> Line:
 
 
 def scale_of(requests: Sequence[SessionRequest]) -> float:
-    """Seconds that a whole bar stands for: the longest engine time, with the client's as long."""
+    """Seconds that a whole bar stands for: the longest request, unless it dwarfs the others.
+
+    The client's time counts as long as the engine's longest at the most.
+    """
     longest = max((sum(_engine_s(each)) for each in requests), default=0.0)
-    clients = [min(number(each.client_s) or 0.0, longest) for each in requests]
-    both = [part + sum(_engine_s(each)) for part, each in zip(clients, requests, strict=True)]
-    return max(both, default=0.0)
+    spent = [min(number(each.client_s) or 0.0, longest) + sum(_engine_s(each)) for each in requests]
+    if not spent:
+        return 0.0
+    return min(max(spent), _DWARFS * median(spent) or max(spent))
 
 
 def row(request: SessionRequest, width: int, scale_s: float, *, here: bool, focused: bool) -> Line:
@@ -173,21 +184,24 @@ def ending(request: SessionRequest) -> str:
 def bar(request: SessionRequest, width: int, scale_s: float) -> Line:
     """Its seconds, one after the other, on the scale that all rows share.
 
-    A client's time may be hours: it is cut to what the engine needs at the most, with a « before.
+    A client's time may be hours: it is cut to half a bar, with a « before; what goes on behind the
+    bar's end has a » there.
     """
-    if scale_s <= 0:
-        return line(" " * width)
     engine, client_s = _engine_s(request), number(request.client_s) or 0.0
-    most = scale_s / 2
-    cut = client_s > most
+    parts_s = (min(client_s, scale_s / 2), *engine)
+    if scale_s <= 0 or not sum(parts_s):
+        return line(" " * width)
     spans: list[Span] = []
     left = width
-    for (_, glyph, role), seconds in zip(PARTS, (min(client_s, most), *engine), strict=True):
-        cells = min(left, max(round(seconds / scale_s * width), int(seconds > 0.004)))
+    for (_, glyph, role), seconds in zip(PARTS, parts_s, strict=True):
+        seen = seconds >= _LEAST * sum(parts_s)
+        cells = min(left, max(round(seconds / scale_s * width), int(seen)))
         spans.append(Span(glyph * cells, role))
         left -= cells
-    if cut and spans[0].text:
+    if client_s > scale_s / 2 and spans[0].text:
         spans[0] = spans[0]._replace(text="«" + spans[0].text[1:])
+    if sum(parts_s) > 1.02 * scale_s and spans[-1].text:
+        spans[-1] = spans[-1]._replace(text=spans[-1].text[:-1] + "»")
     return line(*spans, " " * left)
 
 

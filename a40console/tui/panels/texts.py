@@ -33,6 +33,13 @@ _EVENT_KEYS = (
 )
 
 
+_SESSION_KEYS = (
+    ("tab", "From the sessions to the chosen one's turns, and back."),
+    ("enter", "The session, or the turn under the cursor, in full."),
+    ("C", "Write the session's text to private files, after a question; or no more."),
+)
+
+
 def _section(title: str) -> list[Line]:
     return [(), line(Span(title, Role.LABEL))]
 
@@ -68,6 +75,9 @@ def manual(keys: Keymap, width: int) -> list[Line]:
         lines += _entry(key, text, width, 5)
     lines += _section("In the events")
     for key, text in _EVENT_KEYS:
+        lines += _entry(key, text, width, 5)
+    lines += _section("In the sessions")
+    for key, text in _SESSION_KEYS:
         lines += _entry(key, text, width, 5)
     lines += _section("Marks")
     for mark, text in MARKS:

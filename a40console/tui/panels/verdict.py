@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
+from a40console.model.captured import CAPTURE, captured
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.freshness import present_speed
 from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
-from a40console.model.wording import short_name
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread, width_of
@@ -95,13 +95,11 @@ def _simulated(snapshot: Snapshot) -> Line:
 
 def _captured(snapshot: Snapshot, width: int) -> Line:
     """In the first line of every screen: somebody's text is being written to files."""
-    listed = () if isinstance(snapshot.sessions, Missing) else snapshot.sessions
-    names = [short_name(session.session) for session in listed if session.capturing]
+    names = captured(snapshot)
     if not names:
         return line("")
-    more = f" +{len(names) - 1}" if len(names) > 1 else ""
-    who = f" {clean(names[0])}{more}" if width >= _NARROW else ""
-    return line(Span(f"● CAPTURE{who} ", Role.BAD, "app.command('view.sessions')"))
+    who = f" {clean(names)}" if width >= _NARROW else ""
+    return line(Span(f"{CAPTURE}{who} ", Role.BAD, "app.command('view.sessions')"))
 
 
 def _far(reading: Reading) -> Line:

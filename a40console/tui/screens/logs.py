@@ -19,12 +19,12 @@ from a40console.model.control import EngineStart
 from a40console.model.engine_log import LogPassage
 from a40console.model.figures import Missing
 from a40console.model.log_line import Level
+from a40console.pattern import REMEDY
 from a40console.tui import format as fmt
 from a40console.tui.clipboard import copy
 from a40console.tui.ink import Line
 from a40console.tui.output import FirstError, OutputReader
 from a40console.tui.panels import logs as panels
-from a40console.tui.pattern import REMEDY
 from a40console.tui.reading import Reading
 from a40console.tui.screens.dialog import Choice, PickDialog
 from a40console.tui.screens.monitor import MonitorScreen

@@ -138,6 +138,10 @@ class SessionsScreen(MonitorScreen):
         if self.chosen is not None and not self._is_shown(self.chosen):
             self._wanted.set()
 
+    def on_resize(self) -> None:
+        """Share the rows anew once the screen knows how high it is."""
+        self.call_after_refresh(lambda: self.show(self.app.drawn))
+
     def _most_rows(self) -> int:
         return next((most for name, most in _MOST_ROWS.items() if self.has_class(name)), 4)
 

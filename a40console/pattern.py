@@ -30,31 +30,26 @@ class Allowance:
     """What matching may cost, in seconds."""
 
     line_s: float
-    """For one line."""
+    """For one line, by the clock on the wall."""
 
-    burst_s: float
-    """For many lines at once."""
-
-    share: float
-    """Of the time that goes by: with it the burst fills again."""
+    pass_s: float
+    """For all lines of one pass, of the processor's time: a busy machine makes no pattern slow."""
 
 
 class Pattern:
     """Searches lines, in any case, until it costs more than it may; then it is of no more use."""
 
     def __init__(
-        self, text: str, allowance: Allowance, *, clock: Callable[[], float] = time.perf_counter
+        self, text: str, allowance: Allowance, *, clock: Callable[[], float] = time.thread_time
     ) -> None:
         """Compile a pattern.
 
         Raises:
             PatternError: It is no regular expression, or too long.
         """
-        self.text = text
         self._allowance = allowance
         self._clock = clock
-        self._left_s = allowance.burst_s
-        self._seen_s = clock()
+        self._spent_s = 0.0
         if len(text) > MOST_CHARS:
             raise PatternError(f"it has {len(text):,} characters; {MOST_CHARS:,} are the most")
         try:
@@ -64,24 +59,25 @@ class Pattern:
         except (RecursionError, MemoryError, OverflowError) as error:
             raise PatternError("it is nested too deeply") from error
 
+    def begin_pass(self) -> None:
+        """Allow as much as at first for the lines that come now."""
+        self._spent_s = 0.0
+
     def matches(self, line: str) -> bool:
         """Whether a line matches.
 
         Raises:
             SlowPatternError: This line took too long, or all of them together did.
         """
-        began_s = self._clock()
         allowance = self._allowance
-        refill_s = allowance.share * (began_s - self._seen_s)
-        self._left_s = min(allowance.burst_s, self._left_s + refill_s)
-        if self._left_s <= 0:
-            raise SlowPatternError(f"Its lines together took more than {allowance.burst_s:g} s.")
+        if self._spent_s > allowance.pass_s:
+            raise SlowPatternError(f"Its lines together took more than {allowance.pass_s:g} s.")
+        began_s = self._clock()
         try:
             found = self._compiled.search(line, timeout=allowance.line_s) is not None
         except (TimeoutError, MemoryError, RecursionError) as error:
             raise SlowPatternError(
                 f"A line of {len(line):,} characters took more than {allowance.line_s:g} s."
             ) from error
-        self._seen_s = self._clock()
-        self._left_s -= self._seen_s - began_s
+        self._spent_s += self._clock() - began_s
         return found
