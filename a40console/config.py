@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from a40console.errors import UsageError
 from a40console.model.engine import MessagesRoute
+from a40console.model.toml_text import parse_toml
 from a40console.model.profile import LIMIT_USD_PER_HOUR
 
 _CLOSED = ConfigDict(extra="forbid")
@@ -194,18 +194,16 @@ def _read(path: Path) -> dict[str, Any]:
         UsageError: If it cannot be read, or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"{path} is not valid TOML", evidence=str(error), remedy="Mend or remove the file."
-        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read", evidence=str(error)) from error
-    except RecursionError as error:
+    try:
+        return parse_toml(text)
+    except ValueError as error:
         raise UsageError(
-            f"{path} is nested too deeply", remedy="Mend or remove the file."
+            f"{path} cannot be used", evidence=str(error), remedy="Mend or remove the file."
         ) from error
 
 

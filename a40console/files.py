@@ -5,8 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+MOST_PID_DIGITS = 20
 
 
 def write_private(path: Path, text: str) -> None:
@@ -51,7 +54,46 @@ def lock_holder(lock: Path) -> int | None:
         text = lock.read_bytes().decode(errors="replace").strip()
     except OSError:
         return 0
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) < MOST_PID_DIGITS else 0
+
+
+def holder_told(lock: Path) -> str:
+    """Who holds the lock, for an operator: it may be a child of who took it and is gone."""
+    recorded = lock_holder(lock)
+    if recorded and holds_open(recorded, lock):
+        return f"process {recorded}"
+    found = [pid for pid in _other_processes() if holds_open(pid, lock, locked=True)]
+    if not found:
+        return f"process {recorded or 'unknown'}"
+    if not recorded:
+        return f"process {found[0]}"
+    return f"process {found[0]} (unsupervised: process {recorded} is gone)"
+
+
+def holds_open(pid: int, path: Path, *, locked: bool = False) -> bool:
+    """Whether that process has the file open: proof that a recorded pid is still its writer.
+
+    Args:
+        pid: The process.
+        path: The file.
+        locked: Whether it must have it locked, too, which the kernel tells beside the descriptor.
+    """
+    with suppress(OSError):
+        wanted = path.stat()
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(entry.stat(), wanted):
+                    info = Path(f"/proc/{pid}/fdinfo/{entry.name}")
+                    return not locked or "FLOCK" in info.read_text()
+    return False
+
+
+def _other_processes() -> list[int]:
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208
+    except OSError:
+        return []
+    return [int(name) for name in names if name.isdecimal() and int(name) != os.getpid()]
 
 
 def read_json(path: Path) -> Any:

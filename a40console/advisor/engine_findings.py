@@ -151,15 +151,47 @@ def telemetry_broken(snapshot: Snapshot, extra: Evidence) -> Finding | None:
 
 def state_not_written(snapshot: Snapshot, extra: Evidence) -> Finding | None:
     """The service's own state cannot be written; a watcher without a home keeps none."""
-    if not snapshot.service.read_only or not snapshot.service.home:
+    home, all_of_it = snapshot.service.home, snapshot.service.read_only
+    if not home or not (all_of_it or extra.state_trouble):
         return None
     return Finding(
         code="state-not-written",
-        severity="error",
-        title="The service cannot write its state",
-        evidence=sentence([extra.state_trouble, f"home {snapshot.service.home}"]),
+        severity="error" if all_of_it else "warn",
+        title=f"The service cannot write {'its state' if all_of_it else 'all of its state'}",
+        evidence=sentence([extra.state_trouble, f"home {home}"]),
         since=snapshot.at,
-        remedy="Free space or permission there: events are kept in memory until then.",
+        remedy="Free space or permission there: it is kept in memory until then."
+        if all_of_it
+        else "Free space there, or end what locks the file: it is kept in memory until then.",
+    )
+
+
+def keeper_gone(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    """A living engine whose keeper is not there."""
+    if not extra.keeper_gone or snapshot.engine.state not in LIVING:
+        return None
+    return Finding(
+        code="keeper-gone",
+        severity="warn",
+        title="The engine's keeper is gone",
+        evidence="its output is no longer capped, and how it ends will not be known",
+        since=snapshot.at,
+        remedy="Requests are served; restart the engine when it suits.",
+        command="engine.restart",
+    )
+
+
+def service_unsupervised(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    """A service that would stay down if it ended."""
+    if not extra.unsupervised:
+        return None
+    return Finding(
+        code="service-unsupervised",
+        severity="warn",
+        title="The service's supervisor is gone",
+        evidence=f"nothing brings process {snapshot.service.pid} back if it ends",
+        since=snapshot.at,
+        remedy="Restart the service: a40console stop, then any command; engines keep running.",
     )
 
 

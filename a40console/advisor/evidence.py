@@ -123,8 +123,14 @@ class Evidence:
     unkillable: bool = False
     """The survivors outlived KILL and the deadline after it."""
 
+    keeper_gone: bool = False
+    """Whether nothing caps the living engine's output and records its end."""
+
+    unsupervised: bool = False
+    """Whether nothing brings the service back if it ends."""
+
     state_trouble: str = ""
-    """Why the service cannot write its state, in the system's words."""
+    """What of its state the service cannot write, and why in the system's words."""
 
     end_evidence: str = ""
     """The line of a failed engine's output that shows why it ended."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import click
 
+from a40console.commands.number import NumberRange
 from a40console.commands.output import print_json, printable
 from a40console.commands.progress import Progress
 from a40console.errors import ConsoleError, Exit, NoServiceError, TimedOutError
@@ -26,7 +27,7 @@ def timeout_option(meaning: str) -> Callable[[Callable[..., None]], Callable[...
     return click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0),
+        type=NumberRange(min=0),
         metavar="S",
         help=f"{meaning}; as long as it takes where none is given.",
     )

@@ -14,6 +14,7 @@ import httpx
 from a40console import __version__
 from a40console.commands.acting import act, deadline_after, timeout_option
 from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.number import NumberRange
 from a40console.commands.output import note, print_json, printable
 from a40console.commands.progress import Progress
 from a40console.commands.running import ensure_service
@@ -40,7 +41,7 @@ _COMING = (EngineState.FETCHING, EngineState.STARTING)
 @click.command()
 @click.argument("text")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="At most so many.")
-@click.option("--temperature", type=click.FloatRange(0, 2), metavar="T", help="0 repeats itself.")
+@click.option("--temperature", type=NumberRange(0, 2), metavar="T", help="0 repeats itself.")
 @timeout_option("Seconds that a start of the engine may take")
 @json_option
 @click.pass_obj

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from a40console.commands.running import is_locked, lock_holder
-from a40console.commands.stop import holds_open, service_processes
+from a40console.commands.stop import service_processes
 from a40console.engines.process import EngineProcess
+from a40console.files import holds_open
 from a40console.paths import DEMO_MARK, Paths, locate
 
 COMES_UP_WITHIN_S = 5.0

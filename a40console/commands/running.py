@@ -41,7 +41,7 @@ async def connect(paths: Paths) -> ServiceClient:
         if paths.remote or paths.control_socket.exists() or not is_locked(paths):
             raise
         raise NoServiceError(
-            f"A service runs (process {lock_holder(paths)}), but its control socket is gone",
+            f"A service runs, {files.holder_told(paths.service_lock)}, but its control socket is gone",
             evidence=f"{paths.control_socket} was removed",
             remedy="Restart it: a40console stop, then this command again. "
             "The engine keeps running.",

@@ -21,6 +21,7 @@ from a40console.commands.acting import (
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.running import engine_lives, is_locked, lock_holder, reach_engine
 from a40console.errors import NoServiceError, RefusedError, TimedOutError
+from a40console.files import holder_told, holds_open
 from a40console.model.control import CommandResult
 from a40console.paths import Paths
 from a40console.service.client import ServiceClient
@@ -42,9 +43,20 @@ def command(
 ) -> None:
     """Stop the service; the engine keeps running unless --engine is given."""
     result = asyncio.run(_stop(invocation.paths, engine=engine, timeout_s=timeout_s))
-    left = result.result.get("report", "an engine keeps running")
+    left = result.result.get("report") or _left(invocation.paths)
     result = replace(result, result={**result.result, "report": f"The service has stopped; {left}"})
     print_result(result, "", as_json=as_json)
+
+
+def _left(paths: Paths) -> str:
+    """What runs now, where the service did not tell before it ended."""
+    if paths.remote or not _readable(paths.engine_runs):
+        return "whether an engine runs is not known"
+    return "the engine keeps running" if engine_lives(paths) else "no engine runs"
+
+
+def _readable(folder: Path) -> bool:
+    return not folder.exists() or os.access(folder, os.R_OK | os.X_OK)
 
 
 async def _stop(paths: Paths, *, engine: bool, timeout_s: float | None) -> CommandResult:
@@ -105,7 +117,7 @@ async def _terminate(paths: Paths, deaf: str, deadline: float, *, engine: bool) 
     if engine or pid is None or not holds_open(pid, paths.service_lock):
         raise RefusedError(
             "A service runs but takes no commands",
-            evidence=f"{deaf}; process {pid or 'unknown'} holds {paths.service_lock}",
+            evidence=f"{deaf}; {holder_told(paths.service_lock)} holds {paths.service_lock}",
             remedy="End it with: a40console stop, without --engine" if engine else "End it by hand",
         )
     os.kill(pid, signal.SIGTERM)
@@ -136,14 +148,3 @@ def service_processes(supervisor: int, paths: Paths) -> list[int]:
         children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
         found += [pid for pid in map(int, children) if holds_open(pid, paths.service_lock)]
     return found
-
-
-def holds_open(pid: int, path: Path) -> bool:
-    """Whether that process has the file open: proof that a recorded pid is still its writer."""
-    with suppress(OSError):
-        wanted = path.stat()
-        for entry in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                if os.path.samestat(entry.stat(), wanted):
-                    return True
-    return False

@@ -10,6 +10,7 @@ from typing import Literal
 import click
 
 from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.number import NumberRange
 from a40console.commands.output import note, print_json
 from a40console.commands.progress import Progress
 from a40console.commands.running import connect, engine_lives
@@ -35,7 +36,7 @@ _NOT_RUNNING = (EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED)
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=900.0,
     show_default=True,
     metavar="S",

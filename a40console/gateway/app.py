@@ -25,6 +25,7 @@ from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.client_limits import ClientLimits, LimitClients
 from a40console.gateway.meter import Meter
 from a40console.gateway.probing import Dialects
+from a40console.gateway.reading import BodyReading
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.relay import MeteredRoute, Passthrough, PlainRoute
 from a40console.gateway.sessions import SessionBook
@@ -75,8 +76,9 @@ def build_gateway(
     book = collaborators.book or SessionBook(clock=meter.clock)
     shared = Passthrough(upstream, meter, sessions, held, limits, book)
     timing = collaborators.timing
-    messages = MessagesDoors(upstream, meter, sessions, held, limits, known, book, timing)
-    counting = CountRoute(upstream, known, TokenCounter(sessions), held, limits, book)
+    reading = BodyReading()
+    messages = MessagesDoors(upstream, meter, sessions, held, limits, known, book, timing, reading)
+    counting = CountRoute(upstream, known, TokenCounter(sessions), held, limits, reading, book)
     catalogue = Catalogue(upstream, known, sessions)
 
     async def health(request: Request) -> Response:

@@ -120,6 +120,7 @@ class Body:
         self._budget = budget
         self._taken = 0
         self._pieces: deque[Piece] = deque()
+        self._reading: asyncio.Future[Any] | None = None
 
     async def reserve(self, size: int, wait_s: float) -> None:
         """Take room for more of the body.
@@ -228,8 +229,15 @@ class Body:
             data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)
         )
 
+    def hold(self, reading: asyncio.Future[Any]) -> None:
+        """Keep it until a thread that reads it is done, whoever discards it meanwhile."""
+        self._reading = reading
+
     def discard(self) -> None:
-        """Give up whatever is still held."""
+        """Give up whatever is still held; what a thread reads, once it is done."""
+        if self._reading is not None and not self._reading.done():
+            self._reading.add_done_callback(lambda _: self.discard())
+            return
         self._pieces.clear()
         self._give_back(self._taken)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from starlette.types import Message, Send
 
@@ -40,9 +39,19 @@ class _Running:
     """A capture under way."""
 
     folder: Path
-    written_bytes: int = 0
+    taken_bytes: int = 0
+    """What was there, and what passed since."""
+
+    added_bytes: int = 0
+    """What it takes more as it is written; counted by the writer alone."""
+
     trouble: str = ""
     """Why the disk took something not."""
+
+    @property
+    def written_bytes(self) -> int:
+        """What it takes, of what is not yet written as much as it came to."""
+        return self.taken_bytes + self.added_bytes
 
 
 @dataclass(slots=True)
@@ -136,7 +145,7 @@ class Captures:
 
         return tap
 
-    def asked(self, passage: Passage, read: Callable[[], Mapping[str, Any] | bytes]) -> None:
+    def asked(self, passage: Passage, read: Callable[[], bytes]) -> None:
         """A request of a session whose name is known by now; `read` gives its body."""
         session = passage.session
         if session is None or session not in self._running:
@@ -144,23 +153,23 @@ class Captures:
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._wall()))
         answer = _Answer(session, f"{at}-{passage.order:06d}-{passage.request_id}")
         self._answers[passage.order] = answer
-        self._write(answer, "request.json", _question(read()))
+        self._write(answer, "request.json", read(), _question)
 
     def ended(self, passage: Passage) -> None:
         """A request ended: its answer is written as far as it went."""
         answer = self._answers.pop(passage.order, None)
         if answer is not None:
-            text = answer.kept.decode("utf-8", "replace")
-            self._write(answer, answer.suffix, text + _CUT if answer.is_cut else text)
+            self._write(answer, answer.suffix, answer.kept, _cut if answer.is_cut else _plain)
 
-    def _write(self, answer: _Answer, suffix: str, text: str) -> None:
+    def _write(
+        self, answer: _Answer, suffix: str, data: bytes | bytearray, told: Callable[[bytes], str]
+    ) -> None:
+        """Have it written as it is told; nothing is read here, where streams pass."""
         running = self._running.get(answer.session)
         if running is None:
             return
-        # What only an escape can carry, half a surrogate pair, no file can.
-        data = text.encode("utf-8", "replace")
-        running.written_bytes += len(data)
-        self._writer.submit(_save, running, f"{answer.stem}.{suffix}", data.decode())
+        running.taken_bytes += len(data)
+        self._writer.submit(_save, running, f"{answer.stem}.{suffix}", data, told)
         if running.written_bytes > SESSION_LIMIT_BYTES:
             self._give_up(answer.session, f"{SESSION_LIMIT_BYTES:,} bytes are written")
         elif running.trouble:
@@ -171,21 +180,33 @@ class Captures:
             self.on_end(session, why)
 
 
-def _save(running: _Running, name: str, text: str) -> None:
+def _save(
+    running: _Running, name: str, data: bytes | bytearray, told: Callable[[bytes], str]
+) -> None:
+    # What only an escape can carry, half a surrogate pair, no file can.
+    written = told(bytes(data)).encode("utf-8", "replace")
+    running.added_bytes += len(written) - len(data)
     try:
-        write_private(running.folder / name, text)
+        write_private(running.folder / name, written.decode())
     except OSError as error:
         running.trouble = str(error)
 
 
-def _question(body: Mapping[str, Any] | bytes) -> str:
+def _plain(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _cut(data: bytes) -> str:
+    return _plain(data) + _CUT
+
+
+def _question(data: bytes) -> str:
     """A body without what may say who the user is, cut where it is too long."""
-    if isinstance(body, bytes):
-        try:
-            body = json.loads(body)
-        except (ValueError, RecursionError):
-            return ""
-    if not isinstance(body, Mapping):
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(body, dict):
         return ""
     kept = {name: value for name, value in body.items() if name not in _PERSONAL}
     text = json.dumps(kept, ensure_ascii=False, indent=1)

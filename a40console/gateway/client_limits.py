@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -48,24 +49,49 @@ class _Client:
 
 
 class ClientBook:
-    """Who asks for how much: a client is a session, as far as headers and address name it."""
+    """Who asks for how much.
+
+    Those with a request under way are all kept, and of the others so many, the newest.
+    """
 
     def __init__(
         self, limits: ClientLimits, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._limits = limits
         self._clock = clock
-        self._clients: dict[str, _Client] = {}
+        self._busy: dict[str, _Client] = {}
+        self._idle: OrderedDict[str, _Client] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._busy) + len(self._idle)
 
     def enter(self, name: str) -> None:
         """A client's request begins.
 
         Raises:
-            Refusal: If the client has as many as it may.
+            Refusal: If the client has as many as it may; it is then not counted.
         """
-        limits, now_s = self._limits, self._clock()
-        client = self._clients.setdefault(name, _Client())
-        begun = client.begun_at_s
+        client = self._busy.get(name) or self._idle.get(name) or _Client()
+        now_s = self._clock()
+        self._check(client, now_s)
+        self._idle.pop(name, None)
+        self._busy[name] = client
+        client.under_way += 1
+        if self._limits.per_minute:
+            client.begun_at_s.append(now_s)
+
+    def leave(self, name: str) -> None:
+        """A client's request is over."""
+        client = self._busy[name]
+        client.under_way -= 1
+        if client.under_way:
+            return
+        self._idle[name] = self._busy.pop(name)
+        while len(self._idle) > _KEPT_CLIENTS:
+            self._idle.popitem(last=False)
+
+    def _check(self, client: _Client, now_s: float) -> None:
+        limits, begun = self._limits, client.begun_at_s
         while begun and begun[0] <= now_s - _WINDOW_S:
             begun.popleft()
         if limits.at_once and client.under_way >= limits.at_once:
@@ -82,21 +108,19 @@ class ClientBook:
                 "the limit is [gateway] client_requests_per_minute.",
                 retry_after_s=begun[0] + _WINDOW_S - now_s,
             )
-        client.under_way += 1
-        begun.append(now_s)
-        self._forget_idle()
 
-    def leave(self, name: str) -> None:
-        """A client's request is over."""
-        self._clients[name].under_way -= 1
 
-    def _forget_idle(self) -> None:
-        if len(self._clients) <= _KEPT_CLIENTS:
-            return
-        oldest_s = self._clock() - _WINDOW_S
-        for name, client in list(self._clients.items()):
-            if not client.under_way and client.begun_at_s[-1] <= oldest_s:
-                del self._clients[name]
+def client_key(scope: Scope, headers: Headers) -> str:
+    """Who asks: a session as headers and address name it, of one token and one machine.
+
+    A session's name is the client's own choice: with another one it begins anew, but what others
+    may ask for it cannot use up.
+    """
+    session = identity_of(headers, written_address(scope)).session
+    offered = (headers.get("authorization", ""), headers.get("x-api-key", ""))
+    machine = (scope.get("client") or ("",))[0]
+    holder = blake2b("\n".join((*offered, machine)).encode(), digest_size=8).hexdigest()
+    return f"{session} {holder}"
 
 
 class LimitClients:
@@ -113,7 +137,7 @@ class LimitClients:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        name = identity_of(headers, written_address(scope)).session
+        name = client_key(scope, headers)
         try:
             book.enter(name)
         except Refusal as refusal:

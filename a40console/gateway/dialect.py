@@ -51,6 +51,9 @@ class Dialect:
     tells_stops: bool = True
     """Whether the native API says which stop sequence ended an answer."""
 
+    clamps: bool = False
+    """Whether a limit that is more than the window leaves is taken, and means all that is left."""
+
     def for_body(self, body: dict[str, Any]) -> Dialect:
         """The dialect for one request: what the native API would not honour is translated."""
         if self.route == "translated":

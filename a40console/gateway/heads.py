@@ -1,4 +1,4 @@
-"""Limits on the heads of requests, which the server reads before any of our code sees them."""
+"""Limits on connections, where the server is at work before any of our code: heads, and readers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from a40console.gateway.slow_readers import Patience, ReadingWatch, end_when_silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +27,10 @@ class HeadLimits:
 
 
 class LimitedHeads(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself takes heads of any size and waits for them for ever."""
+    """uvicorn's protocol, which by itself waits for ever for heads, of any size, and for readers."""
 
     limits = HeadLimits()
+    patience = Patience()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -37,16 +40,33 @@ class LimitedHeads(HttpToolsProtocol):
         self._head_headers = 0
         self._refused = False
         self._patience: asyncio.TimerHandle | None = None
+        self._reader: ReadingWatch | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        end_when_silent(transport.get_extra_info("socket"), self.patience)
+        self._reader = ReadingWatch(transport, self.patience)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._wait_no_longer()
+        if self._reader is not None:
+            self._reader.has_room()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent: for so long and no longer."""
+        super().pause_writing()
+        if self._reader is not None:
+            self._reader.full()
+
+    def resume_writing(self) -> None:
+        """There is room for more."""
+        super().resume_writing()
+        if self._reader is not None:
+            self._reader.has_room()
 
     def data_received(self, data: bytes) -> None:
         """Read on, as long as the head is not too long."""

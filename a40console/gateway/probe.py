@@ -16,6 +16,7 @@ from a40console.gateway.upstream import Upstream, request_headers, upstream_url
 
 COUNT, TOKENIZE, MODELS = "/v1/messages/count_tokens", "/tokenize", "/v1/models"
 PROPS, TEMPLATE, VERSION = "/props", "/apply-template", "/version"
+RENDER = "/v1/chat/completions/render"
 _ASK_S = 10.0
 _REQUEST_ID = "a40-probe"
 _BUSY = frozenset({408, 425, 429, 502, 503, 504})
@@ -82,13 +83,15 @@ class Probe:
         route = self._route(counted, native=native)
         counting = await self._counting(counted, route)
         tells_stops = await self._tells_stops(route, native=native)
+        window = await self._window()
         return Dialect(
             route=route,
             system_turns=await self._system_turns(route, native=native),
             images=await self._images(native=native),
             counting=counting,
             served_name=self._upstream.served_name,
-            max_model_len=await self._window(),
+            max_model_len=window,
+            clamps=await self._clamps(window),
             evidence=tuple(self._evidence),
             running_usage=self._upstream.kind in ("vllm", "sim"),
             results_first=self._upstream.kind != "llamacpp",
@@ -239,6 +242,18 @@ class Probe:
         ours = [one for one in entries if one.get("id") == self._upstream.served_name]
         lengths = [tokens(one, "max_model_len") for one in ours or entries]
         return next((length for length in lengths if length), None)
+
+    async def _clamps(self, window: int | None) -> bool:
+        """Whether it takes a limit of the whole window beside a prompt.
+
+        vLLM judges a request that it only renders as one that it would serve: from 0.32 on it
+        takes it, 0.27 refuses it. An engine that cannot be asked gets limits that fit.
+        """
+        if window is None or self._upstream.kind != "vllm":
+            return False
+        return (
+            await self._ask("POST", RENDER, {"messages": [_AFTER], "max_tokens": window})
+        ).status == 200
 
     async def _count(self, messages: list[dict[str, Any]], system: str | None = None) -> _Said:
         body: dict[str, Any] = {"messages": messages}

@@ -110,6 +110,8 @@ class Exchange:
         self._door = EngineDoor(shared.state, shared.meter.clock, passage)
         self._grammar: Grammar = grammar_of(scope["path"], self._headers)
         self._reader: AnswerReader | None = None
+        self._answered = False
+        """The last of the answer is on its way."""
 
     async def run(self) -> Outcome:
         """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
@@ -118,7 +120,7 @@ class Exchange:
             body = await self._read()
             try:
                 exchange = self._exchange(self._door.engine(), body)
-                return await unless_left(self._receive, exchange)
+                return await unless_left(self._receive, exchange, lambda: self._answered)
             finally:
                 body.discard()
         except Refusal as refusal:
@@ -211,7 +213,7 @@ class Exchange:
             rest = stream_end(self._door.cut_short(), begun=begun)
         elif not broken:
             rest = events.rest()
-        await send({"type": "http.response.body", "body": rest, "more_body": False})
+        await self._part(rest, more=False)
         return "failed" if reader.failed else "completed"
 
     async def _whole(self, response: aiohttp.ClientResponse) -> Outcome:
@@ -252,4 +254,5 @@ class Exchange:
         return "failed" if failed else "completed"
 
     async def _part(self, body: bytes | bytearray, *, more: bool = True) -> None:
+        self._answered = not more
         await self._send({"type": "http.response.body", "body": bytes(body), "more_body": more})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from a40console.gateway.session_records import (
     Agent,
@@ -15,6 +17,7 @@ from a40console.gateway.session_records import (
     Tool,
     ToolTally,
 )
+from a40console.model.codec import encode
 from a40console.model.request import SharedPrompt
 from a40console.model.session import Block, BlockKind, Origin, PrefixLoss, Purpose, ToolOrigin
 
@@ -158,12 +161,28 @@ class KeptSessions:
 VERSION = 1
 
 
-def kept(records: Sequence[Record]) -> KeptSessions:
-    """What the file holds, oldest first; requests under way are none of it."""
-    return KeptSessions(
-        version=VERSION,
-        sessions=tuple(kept_session(record, whole=whole) for record, whole in in_order(records)),
-    )
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A session as it was at one instant; nothing of it changes when the session goes on."""
+
+    session: KeptSession
+    """Without its prompts."""
+
+    prompts: tuple[Baseline | None, ...]
+    """The newest of each agent, in the agents' order."""
+
+    def text(self) -> str:
+        """Its JSON; takes some 100 ms for 50,000 pieces of prompts, so in a thread."""
+        told = encode(self.session)
+        for agent, prompt in zip(told["agents"], self.prompts, strict=True):
+            if prompt is not None:
+                agent["baselines"] = [_told_baseline(prompt)]
+        return _json(told)
+
+
+def file_text(sessions: Iterable[str]) -> str:
+    """What the file holds: the texts of its sessions, oldest first."""
+    return f'{{"version":{VERSION},"sessions":[{",".join(sessions)}]}}'
 
 
 def in_order(records: Sequence[Record]) -> list[tuple[Record, bool]]:
@@ -177,8 +196,14 @@ def records(file: KeptSessions) -> list[Record]:
     return [_record(each) for each in file.sessions] if file.version == VERSION else []
 
 
-def kept_session(record: Record, *, whole: bool) -> KeptSession:
-    """One session, frozen."""
+def frozen(record: Record, *, whole: bool) -> Frozen:
+    """One session as it is now; quick, whatever it holds. Requests under way are none of it."""
+    last = (agent.baselines[-1] if agent.baselines else None for agent in record.agents.values())
+    prompts = tuple(last) if whole else (None,) * len(record.agents)
+    return Frozen(_kept_session(record, whole=whole), prompts)
+
+
+def _kept_session(record: Record, *, whole: bool) -> KeptSession:
     ended = [entry for entry in record.entries if not entry.live]
     plain = {name: getattr(record, name) for name in _PLAIN}
     # What is under way is cut with the service, and asked for again.
@@ -186,11 +211,11 @@ def kept_session(record: Record, *, whole: bool) -> KeptSession:
     return KeptSession(
         **plain,
         removed=dict(record.removed),
-        agents=tuple(_kept_agent(agent, whole=whole) for agent in record.agents.values()),
-        former=record.former,
+        agents=tuple(map(_kept_agent, record.agents.values())),
+        former=replace(record.former),
         entries=tuple(map(_kept_entry, ended[-(KEPT_ENTRIES if whole else KEPT_ENTRIES_OF_OLD) :])),
         losses=tuple(record.losses),
-        tools=dict(record.tools),
+        tools={name: replace(tally) for name, tally in record.tools.items()},
         open_tools=tuple(
             KeptOpenTool(agent=agent, tool=_kept_tool(tool))
             for agent, tool in record.open_tools.values()
@@ -272,29 +297,40 @@ def _kept_entry(entry: Entry) -> KeptEntry:
     )
 
 
-def _kept_agent(agent: Agent, *, whole: bool) -> KeptAgent:
+def _kept_agent(agent: Agent) -> KeptAgent:
     return KeptAgent(
         **{name: getattr(agent, name) for name in _AGENT},
-        sums=agent.sums,
-        baselines=tuple(map(_kept_baseline, agent.baselines[-1:])) if whole else (),
+        sums=replace(agent.sums),
+        baselines=(),
     )
 
 
-def _kept_baseline(baseline: Baseline) -> KeptBaseline:
-    return KeptBaseline(
-        outline=tuple(
-            KeptBlock(
-                kind=block.kind,
-                message=block.message,
-                digest=block.digest.hex(),
-                characters=block.characters,
-            )
+def _told_baseline(baseline: Baseline) -> dict[str, Any]:
+    """As `KeptBaseline` is encoded, of thousands of pieces ten times as fast."""
+    return {
+        "outline": [
+            {
+                "kind": block.kind,
+                "message": block.message,
+                "digest": block.digest.hex(),
+                "characters": block.characters,
+            }
             for block in baseline.outline
-        ),
-        prompt_tokens=baseline.prompt_tokens,
-        generated_tokens=baseline.generated_tokens,
-        run_id=baseline.run_id,
-    )
+        ],
+        "prompt_tokens": baseline.prompt_tokens,
+        "generated_tokens": baseline.generated_tokens,
+        "run_id": baseline.run_id,
+    }
+
+
+def _json(told: dict[str, Any]) -> str:
+    """The text, agent by agent: each is written without a pause in which anything else could run."""
+    agents = ",".join(_compact(agent) for agent in told.pop("agents"))
+    return f'{_compact(told)[:-1]},"agents":[{agents}]}}'
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _record(told: KeptSession) -> Record:

@@ -111,13 +111,13 @@ class Holder:
         gateway = gateway_of(self._place.control)
         if not gateway or gateway == self._known().gateway_there:
             return
-        with self._place.being_made():
+        # A console that has the turn for long, or a port that is taken: the next look tries again.
+        with contextlib.suppress(ConsoleError, OSError), self._place.being_made():
             record = self._known()
             if gateway == record.gateway_there:
                 return  # a console found out first
-            with contextlib.suppress(ConsoleError, OSError):
-                self._record = lead_to(self._place, self._connection, record, gateway=gateway)
-                self._say("up", self._moved)
+            self._record = lead_to(self._place, self._connection, record, gateway=gateway)
+            self._say("up", self._moved)
 
     def _find_again(self) -> int | None:
         """Connect, however long it takes; None where it cannot be without the operator."""

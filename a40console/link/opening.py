@@ -74,9 +74,11 @@ def open_link(
     ssh = Ssh(target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, console)
     link = Link(target, place, ssh, console)
+    # Whether a service may be started is asked before the turn is taken: the holder needs it too.
+    there = _endpoint(connection, target, may_start) if _stands(place, connection) else None
     with place.being_made():
-        if connection.master_pid() is not None and place.is_held():
-            _renew(place, connection, may_start)
+        if _stands(place, connection):  # by now, where another console has just opened it
+            _renew(place, connection, there or _endpoint(connection, target, may_start))
         else:
             _make(link, connection, may_start, _environment(paths, environment))
     return link
@@ -116,9 +118,12 @@ def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None
     )
 
 
-def _renew(place: LinkPlace, connection: Connection, may_start: MayStart | None) -> None:
+def _stands(place: LinkPlace, connection: Connection) -> bool:
+    return connection.master_pid() is not None and place.is_held()
+
+
+def _renew(place: LinkPlace, connection: Connection, there: Endpoint) -> None:
     """A service that came back over there may listen elsewhere by now."""
-    there = _endpoint(connection, place.target, may_start)
     record = place.record()
     if record is None:
         return

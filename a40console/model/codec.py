@@ -40,11 +40,12 @@ def encode(value: Any) -> Json:
         case Missing(reason):
             return {"missing": reason}
         case Estimated(number):
-            return {"value": number, "estimated": True} if isfinite(number) else _NOT_FINITE
+            told = encode(number)
+            return told if told is _NOT_FINITE else {"value": told, "estimated": True}
         case enum.Enum():
             return value.value
         case Decimal():
-            return encode(float(value))
+            return encode(float(value)) if value.is_finite() else _NOT_FINITE
         case float():
             return value if isfinite(value) else _NOT_FINITE
         case tuple() | list():

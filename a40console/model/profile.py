@@ -8,6 +8,9 @@ from typing import Literal
 
 from a40console.model.engine import MessagesRoute
 
+LIMIT_USD_PER_HOUR = 1_000_000
+"""A price is less: no machine costs that, and no figure of its cost would fit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:

@@ -67,6 +67,9 @@ class EngineStatus:
     remedy: str = ""
     """What to do about a failure."""
 
+    keeper_gone: bool = False
+    """Whether it lives without the keeper that caps its output and records its end."""
+
     differences: tuple[Difference, ...] | Missing = NOT_SERVING
     survivors: tuple[ProcessInfo, ...] = ()
     left: Literal["", "survivors", "unkillable"] = ""

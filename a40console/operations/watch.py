@@ -88,7 +88,8 @@ class Watcher:
                 told = left
             if kept and not self._process.keeper_alive():
                 kept = False
-                yield Ending(read_status(), "engine.keeper_gone", KEEPER_GONE, final=False)
+                without = replace(read_status(), keeper_gone=True)
+                yield Ending(without, "engine.keeper_gone", KEEPER_GONE, final=False)
             await asyncio.sleep(LOOK_PERIOD_S)
         why = await self._why(read_status)
         yield ended_by_itself(read_status(), why)
@@ -112,6 +113,7 @@ def ended_by_itself(before: EngineStatus, why: Explanation) -> Ending:
         remedy=why.remedy,
         survivors=(),
         left="",
+        keeper_gone=False,
     )
     evidence = {"evidence": why.evidence, "remedy": why.remedy}
     return Ending(status, "engine.ended", why.end.cause, evidence)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
@@ -16,7 +16,14 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
 from a40console.model.file_name import name_fault
-from a40console.model.profile import KnownIssue, ModelFile, Profile, Speculation
+from a40console.model.profile import (
+    LIMIT_USD_PER_HOUR,
+    KnownIssue,
+    ModelFile,
+    Profile,
+    Speculation,
+)
+from a40console.model.toml_text import parse_toml
 
 SHIPPED = "shipped"
 """Origin of a profile that came with the console."""
@@ -99,8 +106,6 @@ def _add(result: ProfileSet, source: Traversable, origin: str) -> None:
         taken = result.origins.get(profile.name, SHIPPED)
         if taken != SHIPPED:
             raise _NotAProfileError(f"the name {profile.name!r} is taken by {taken}")
-    except tomllib.TOMLDecodeError as error:
-        result.failures[path] = f"{path}: not valid TOML: {error}"
     except (OSError, UnicodeDecodeError) as error:
         result.failures[path] = f"{path}: cannot be read: {error}"
     except _NotAProfileError as error:
@@ -114,14 +119,15 @@ def parse_profile(text: str, default_name: str) -> Profile:
     """A profile from its TOML text; the file's stem serves where it has no `name`.
 
     Raises:
-        tomllib.TOMLDecodeError: If it is not TOML.
-        ValueError: If a key does not exist or a value does not fit; names key and nearest key.
+        ValueError: If it is not TOML, a key does not exist or a value does not fit; names key and
+            nearest key.
     """
     try:
-        document = {"name": default_name, **tomllib.loads(text)}
+        document = {"name": default_name, **parse_toml(text)}
+    except ValueError as error:
+        raise _NotAProfileError(str(error)) from error
+    try:
         profile = _ADAPTER.validate_python(document)
-    except RecursionError as error:
-        raise _NotAProfileError("nested too deeply") from error
     except ValidationError as error:
         raise _NotAProfileError(
             "; ".join(_in_words(dict(item)) for item in error.errors())
@@ -158,6 +164,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "usd_per_hour must not be negative"
     if profile.usd_per_hour is not None and profile.usd_per_hour >= LIMIT_USD_PER_HOUR:
         yield f"usd_per_hour must be less than {LIMIT_USD_PER_HOUR}"
+    if profile.kind == "sim" and profile.executable is not None:
+        yield "executable: the simulated engine comes with the console and runs no other program"
     if profile.speculation is not None:
         yield from _speculation_faults(profile.speculation)
     if profile.file is not None:
@@ -186,6 +194,8 @@ def _not_positive(table: object, keys: Iterable[str], *, prefix: str = "") -> It
         value = getattr(table, key)
         if value is not None and not value > 0:  # NaN neither is
             yield f"{prefix}{key} must be more than 0"
+        elif value == math.inf:
+            yield f"{prefix}{key} must be finite"
 
 
 def _speculation_faults(asked: Speculation) -> Iterator[str]:

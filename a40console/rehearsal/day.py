@@ -233,7 +233,7 @@ class _Day:
         view = self._sampler.view(live, [row for row in self._rows if row.ended_at_s is not None])
         self._speeds.append(view.latest_throughput)
         terms = terms_of(RentSettings(), self._profile.usd_per_hour)
-        sessions = self._told.take(around(view, terms.usd_per_hour))
+        sessions = self._told.take(around(view, terms))
         self._evidence = replace(view_evidence(view), sessions=sessions.signs)
         return assemble(
             Parts(

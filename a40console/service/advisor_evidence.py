@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from a40console.advisor.evidence import Evidence, LoggedSpeed, StalledStart, Stalls, Survivor
@@ -32,11 +32,27 @@ _UNANSWERED = Evidence(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSigns:
+    """What the service knows of itself: who supervises it, and why what cannot be written."""
+
+    unsupervised: bool = False
+    events: str | None = None
+    history: str | None = None
+    sessions: str | None = None
+
+    @property
+    def trouble(self) -> str:
+        """What is not written and why; empty where all is."""
+        named = (("events", self.events), ("history", self.history), ("sessions", self.sessions))
+        return "; ".join(f"{name}: {why}" for name, why in named if why is not None)
+
+
 def evidence(
-    status: EngineStatus, view: EngineView | None, *, state_trouble: str | None = None
+    status: EngineStatus, view: EngineView | None, service: ServiceSigns | None = None
 ) -> Evidence:
     """The signals of this instant that no block of the snapshot holds."""
-    stall = status.stall
+    stall, service = status.stall, service or ServiceSigns()
     starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
     return replace(
         _UNANSWERED if view is None else view_evidence(view),
@@ -47,7 +63,9 @@ def evidence(
         else None,
         survivors=tuple(Survivor(p.pid, p.name) for p in status.survivors),
         unkillable=status.left == "unkillable",
-        state_trouble=state_trouble or "",
+        keeper_gone=status.keeper_gone,
+        unsupervised=service.unsupervised,
+        state_trouble=service.trouble,
         end_evidence=status.end_evidence,
         end_remedy=status.remedy,
     )
@@ -86,7 +104,7 @@ class EvidenceKeeper:
         status: EngineStatus,
         view: EngineView | None,
         *,
-        state_trouble: str | None = None,
+        service: ServiceSigns | None = None,
         sessions: SessionsBlock | None = None,
     ) -> Evidence:
         """Observe this instant; the evidence for its snapshot."""
@@ -99,7 +117,7 @@ class EvidenceKeeper:
         path = run.folder(self._runs) / OUTPUT_FILE if run is not None else None
         self._log_speed.observe(path, generated, now_s)
         self._last = replace(
-            evidence(status, view, state_trouble=state_trouble),
+            evidence(status, view, service),
             trends=self._trends.trends(),
             stalls=_stalls(pressure),
             asked_max_running=_asked_max_running(status),

@@ -15,7 +15,7 @@ from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.assemble import works
 from a40console.service.chronicle import Chronicle
-from a40console.service.cost import Account, Terms, terms_of
+from a40console.service.cost import NO_PROFILE, Account, Terms, terms_of
 from a40console.service.finding_log import FindingLog
 from a40console.service.journal import Journal
 from a40console.service.spending import tokens_since
@@ -53,7 +53,9 @@ class Bookkeeper:
 
     def terms(self, profile: Profile | None) -> Terms:
         """What is paid with this profile."""
-        return terms_of(self._rent, profile.usd_per_hour if profile else None)
+        if profile is None:
+            return terms_of(self._rent, None, unpriced=NO_PROFILE)
+        return terms_of(self._rent, profile.usd_per_hour)
 
     def account(self, profile: Profile | None) -> Account:
         """What a snapshot's cost is worked out from."""

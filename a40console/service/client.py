@@ -291,9 +291,7 @@ class ServiceClient:
         seen = f"{self._socket_path}: {str(error) or type(error).__name__}"
         if self._far is not None:
             trouble = self._far.trouble(seen)
-            return NoServiceError(
-                trouble.message, evidence=trouble.evidence, remedy=trouble.remedy
-            )
+            return NoServiceError(trouble.message, evidence=trouble.evidence, remedy=trouble.remedy)
         return NoServiceError(
             "No service answers",
             evidence=seen,

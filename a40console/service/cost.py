@@ -14,6 +14,7 @@ SECONDS_PER_HOUR = Decimal(3600)
 MILLION = 1_000_000
 
 NO_PRICE = Missing("the profile names no price")
+NO_PROFILE = Missing("there is no profile that would name a price")
 NO_SESSIONS = Missing("sessions are not followed")
 NO_RENT = Missing("when the rent began is not known")
 RENT_TO_COME = Missing("the rent begins later")
@@ -32,6 +33,9 @@ class Terms:
     rent_since_s: float | None
     """Unix time at which the rent began; None where that is not known."""
 
+    unpriced: Missing = NO_PRICE
+    """Why no price is known."""
+
     def rented(self, since_s: float, until_s: float) -> Decimal | None:
         """Dollars of the rent between two instants; None where price or begin is not known."""
         if self.usd_per_hour is None or self.rent_since_s is None:
@@ -40,7 +44,9 @@ class Terms:
         return self.usd_per_hour / SECONDS_PER_HOUR * Decimal(seconds)
 
 
-def terms_of(rent: RentSettings, profile_usd_per_hour: Decimal | None) -> Terms:
+def terms_of(
+    rent: RentSettings, profile_usd_per_hour: Decimal | None, *, unpriced: Missing = NO_PRICE
+) -> Terms:
     """The terms by the settings, and by the profile where they name no price."""
     price = profile_usd_per_hour if rent.usd_per_hour is None else rent.usd_per_hour
     disk = rent.disk_usd_per_hour
@@ -48,6 +54,7 @@ def terms_of(rent: RentSettings, profile_usd_per_hour: Decimal | None) -> Terms:
         usd_per_hour=price if price is None or disk is None else price + disk,
         includes_disk=price is not None and disk is not None,
         rent_since_s=None if rent.since is None else datetime.fromisoformat(rent.since).timestamp(),
+        unpriced=unpriced,
     )
 
 
@@ -62,7 +69,7 @@ class Account:
     generated_since_rent: Figure = NOTHING_COUNTED
 
 
-UNPAID = Account(terms=Terms(usd_per_hour=None, includes_disk=False, rent_since_s=None), now_s=0.0)
+UNPAID = Account(terms=terms_of(RentSettings(), None, unpriced=NO_PROFILE), now_s=0.0)
 """Of an engine whose price nobody here knows."""
 
 
@@ -90,9 +97,8 @@ def cost(spending: Spending) -> Cost:
     """
     terms = spending.account.terms
     if terms.usd_per_hour is None:
-        return _cost(
-            terms, NO_PRICE, UsdPerMillion(now=NO_PRICE, session=NO_PRICE, since_rent=NO_PRICE)
-        )
+        none = terms.unpriced
+        return _cost(terms, none, UsdPerMillion(now=none, session=none, since_rent=none))
     per_second = float(terms.usd_per_hour / SECONDS_PER_HOUR)
     now = combine(
         lambda rate: per_second / rate * MILLION if rate else None,
@@ -146,7 +152,7 @@ def _session_price(sessions: tuple[Session, ...] | Missing) -> Figure:
 def _cost(terms: Terms, so_far: Figure, prices: UsdPerMillion) -> Cost:
     return Cost(
         kind="hourly",
-        usd_per_hour=NO_PRICE if terms.usd_per_hour is None else float(terms.usd_per_hour),
+        usd_per_hour=terms.unpriced if terms.usd_per_hour is None else float(terms.usd_per_hour),
         includes_disk=terms.includes_disk,
         usd_so_far=so_far,
         since="engine start" if terms.rent_since_s is None else "rent began",

@@ -37,7 +37,7 @@ from a40console.operations.status import EngineStatus
 from a40console.operations.watch import RestartPolicy
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
-from a40console.service.advisor_evidence import EvidenceKeeper
+from a40console.service.advisor_evidence import EvidenceKeeper, ServiceSigns
 from a40console.service.answers import ServiceAnswers
 from a40console.service.api import ControlApi
 from a40console.service.assemble import Moment, Parts, assemble, gpus_of
@@ -58,6 +58,7 @@ from a40console.service.read_marks import ReadMarks
 from a40console.service.self_report import self_report
 from a40console.service.session_shelf import SessionShelf
 from a40console.service.sessions import Sessions, around
+from a40console.service.standing import Standing
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
 from a40console.telemetry.host import HostSampler
@@ -79,18 +80,18 @@ class Daemon:
         *,
         gateway_socket: socket.socket,
         demo: Demo | None,
-        again: bool,
+        failures: int,
     ) -> None:
         self._paths = paths
         self._demo = demo
         self._settings = settings
-        self._again = again
+        self._again = failures > 0
         self._started_s = time.monotonic()
-        self._supervisor = os.getppid()
         self._seq = 0
         self._baseline_run = ""
         self.stopping = asyncio.Event()
         self._journal = Journal(paths.events)
+        self._standing = Standing(self._journal.record, failures)
         self._board = Board()
         self._chronicle = Chronicle(
             paths.state / "history.sqlite",
@@ -199,8 +200,7 @@ class Daemon:
     @contextlib.asynccontextmanager
     async def running(self, *, profile: str | None, engine: bool) -> AsyncIterator[None]:
         """Everything runs inside the block; the engine outlives it."""
-        text = "the service is back after its worker ended" if self._again else "the service starts"
-        self._journal.record("service.started", text, "warn" if self._again else "info")
+        self._standing.begin()
         self._gpu.start()
         await self._chronicle.open()
         self._shelf.load()
@@ -302,11 +302,7 @@ class Daemon:
             log.exception("a change of the engine could not be followed")
 
     def _tick(self) -> None:
-        if self._supervisor and os.getppid() != self._supervisor:
-            self._supervisor = 0
-            text = "the service's supervisor is gone: nothing brings this worker back if it ends"
-            remedy = {"remedy": "restart the service: a40console stop, then any command"}
-            self._journal.record("service.unsupervised", text, "warn", remedy)
+        self._standing.look()
         self._journal.retry()
         self._host.sample()
         self._publish()
@@ -318,7 +314,7 @@ class Daemon:
         self._upstream.plugin_counts = view is None or view.plugin_counts
         serving = self._upstream.current()
         self._dialects.look(serving)
-        sessions = self._sessions.take(around(view, self._books.terms(status.profile).usd_per_hour))
+        sessions = self._sessions.take(around(view, self._books.terms(status.profile)))
         self._seq += 1
         snapshot = assemble(
             Parts(
@@ -355,9 +351,12 @@ class Daemon:
                 evidence=self._evidence.take(
                     status,
                     view,
-                    state_trouble=self._journal.trouble
-                    or self._chronicle.trouble
-                    or self._shelf.trouble,
+                    service=ServiceSigns(
+                        unsupervised=self._standing.unsupervised,
+                        events=self._journal.trouble,
+                        history=self._chronicle.trouble,
+                        sessions=self._shelf.trouble,
+                    ),
                     sessions=sessions,
                 ),
                 sessions=sessions,

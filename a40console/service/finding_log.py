@@ -10,7 +10,15 @@ from a40console.operations.roles import Recorder
 
 BEGAN, ENDED = "finding.began", "finding.ended"
 TOLD_OTHERWISE = frozenset(
-    {"counters-reset", "engine-failed", "engine-orphaned", "telemetry-broken", "unkillable"}
+    {
+        "counters-reset",
+        "engine-failed",
+        "engine-orphaned",
+        "keeper-gone",
+        "service-unsupervised",
+        "telemetry-broken",
+        "unkillable",
+    }
 )
 """Findings that begin with an event of their own."""
 

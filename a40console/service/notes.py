@@ -14,10 +14,10 @@ _BANNED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def cleaned(text: str) -> str:
-    """One line that can steer no terminal, cut to 200 characters.
+    """One line that can steer no terminal.
 
     Raises:
-        UsageError: If nothing is left of it.
+        UsageError: If nothing is left of it, or it is longer than an entry.
     """
     text = ESCAPE.sub("", text)
     text = "".join(_HARMLESS.get(character, character) for character in text)
@@ -25,4 +25,9 @@ def cleaned(text: str) -> str:
     text = " ".join(text.split())
     if not text:
         raise UsageError("The note has no text", remedy='Write one: a40console note "TEXT"')
-    return text if len(text) <= NOTE_LIMIT else text[: NOTE_LIMIT - 1].rstrip() + "…"
+    if len(text) > NOTE_LIMIT:
+        raise UsageError(
+            f"The note has {len(text):,} characters, an entry takes {NOTE_LIMIT}",
+            remedy="Shorten it, or write several.",
+        )
+    return text

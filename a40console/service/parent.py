@@ -22,7 +22,9 @@ from typing import NoReturn
 from a40console.config import Settings
 from a40console.engines.ports import describe, who_holds
 from a40console.errors import RefusedError
+from a40console.files import holder_told
 from a40console.model.codec import encode
+from a40console.operations.gateway_address import gateway_address
 from a40console.paths import Paths, make_private
 from a40console.service.demo_owner import Demo, owner
 from a40console.service.supervisor import ENDING, command_line
@@ -70,7 +72,8 @@ def run(
         make_private(folder)
     make_private(paths.runtime, link=False)
     lock_fd = _lock(paths.service_lock)
-    doors = Doors(_bind_control(paths.control_socket), _bind_gateway(settings), lock_fd)
+    gateway = _bind_gateway(settings)  # first: where it is refused, no control socket is left
+    doors = Doors(_bind_control(paths.control_socket), gateway, lock_fd)
     # The worker reads no settings itself: a file broken since must not keep it from coming back.
     # Nor does it ask whose demo this is: the folder that says so may be gone by then.
     whose = owner(paths.home)
@@ -84,10 +87,10 @@ def run(
             "demo": encode(demo),
         }
     )
-    _become_supervisor(orders, doors, paths.service_log)
+    _become_supervisor(orders, doors, paths)
 
 
-def _become_supervisor(orders: str, doors: Doors, log_file: Path) -> NoReturn:
+def _become_supervisor(orders: str, doors: Doors, paths: Paths) -> NoReturn:
     """Replace this process, which has imported the whole command line, by one of a third its size.
 
     Its number stays, and so do the lock and the sockets.
@@ -98,7 +101,8 @@ def _become_supervisor(orders: str, doors: Doors, log_file: Path) -> NoReturn:
         with suppress(OSError):  # a full disk under them must not keep the service from starting
             stream.flush()
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    os.execv(sys.executable, command_line("supervisor", orders, str(log_file)))  # noqa: S606
+    files = str(paths.service_log), str(paths.control_socket)
+    os.execv(sys.executable, command_line("supervisor", orders, *files))  # noqa: S606
 
 
 def _lock(path: Path) -> int:
@@ -114,11 +118,10 @@ def _lock(path: Path) -> int:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
         os.close(fd)
         raise RefusedError(
             "A service already runs for this home",
-            evidence=f"process {holder or 'unknown'} holds {path}",
+            evidence=f"{holder_told(path)} holds {path}",
             remedy="Use it (a40console status), or stop it first: a40console stop.",
         ) from error
     try:
@@ -151,12 +154,10 @@ def _bind_control(path: Path) -> socket.socket:
 
 def _bind_gateway(settings: Settings) -> socket.socket:
     host, port = settings.gateway.host, settings.gateway.port
+    family, address = gateway_address(host, port)
     door: socket.socket | None = None
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        door = socket.socket(family, kind, protocol)
+        door = socket.socket(family, socket.SOCK_STREAM)
         # Without it the port would be refused for a minute after a stop (TIME_WAIT).
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(address)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 from a40console.files import read_json, write_private
 from a40console.gateway.session_store import (
-    VERSION,
+    Frozen,
     KeptSessions,
+    file_text,
+    frozen,
     in_order,
-    kept_session,
     records,
 )
 from a40console.gateway.sessions import SessionBook
-from a40console.model.codec import DecodeError, decode, encode
+from a40console.model.codec import DecodeError, decode
 
 SAVE_EVERY_S = 5.0
 LARGEST_BYTES = 32 * 1024 * 1024
@@ -63,26 +64,31 @@ class SessionShelf:
     async def save(self) -> None:
         """Write the file if anything changed; a full disk costs the file, and is told once.
 
-        Only what changed is encoded: the streams that pass meanwhile must not wait.
+        What changed is frozen here and written in a thread: the streams that pass meanwhile must
+        not wait.
         """
-        texts = {}
+        kept: dict[str, tuple[_Key, Frozen | str]] = {}
         for record, whole in in_order(self._book.records()):
             key, before = (record.revision, whole), self._texts.get(record.session)
             if before is None or before[0] != key:
-                told = encode(kept_session(record, whole=whole))
-                texts[record.session] = key, json.dumps(told, separators=(",", ":"))
+                kept[record.session] = key, frozen(record, whole=whole)
             else:
-                texts[record.session] = before
-        if texts == self._texts:
+                kept[record.session] = before
+        if kept == self._texts:
             return
-        listed = ",".join(text for _, text in texts.values())
         try:
-            await asyncio.to_thread(
-                write_private, self._file, f'{{"version":{VERSION},"sessions":[{listed}]}}'
-            )
+            texts = await asyncio.to_thread(self._write, kept)
         except OSError as error:
             if self.trouble is None:
                 log.warning("the sessions could not be written: %s", error)
             self.trouble = str(error)
             return
         self.trouble, self._texts = None, texts
+
+    def _write(self, kept: Mapping[str, tuple[_Key, Frozen | str]]) -> dict[str, tuple[_Key, str]]:
+        texts = {
+            name: (key, told if isinstance(told, str) else told.text())
+            for name, (key, told) in kept.items()
+        }
+        write_private(self._file, file_text(text for _, text in texts.values()))
+        return texts

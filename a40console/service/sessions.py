@@ -26,7 +26,7 @@ from a40console.model.session import (
 )
 from a40console.model.snapshot import CacheLoss, Session, Slot
 from a40console.service.connecting import output_limit
-from a40console.service.cost import NO_PRICE, SECONDS_PER_HOUR, usd_per_million
+from a40console.service.cost import NO_PRICE, SECONDS_PER_HOUR, Terms, usd_per_million
 from a40console.telemetry.view import EngineView
 
 SHOWN_FOR_S = 24 * 3600.0
@@ -51,17 +51,27 @@ class Around:
     told: Mapping[str, EngineRow]
     """The engine's own rows of our requests."""
 
+    unpriced: Missing = NO_PRICE
+    """Why there is no price."""
 
-def around(view: EngineView | None, usd_per_hour: Decimal | None) -> Around:
+
+def around(view: EngineView | None, terms: Terms) -> Around:
     """What goes with the book at this instant."""
     if view is None:
         quiet = Missing("no engine answers")
-        return Around(slots=quiet, window_tokens=quiet, usd_per_hour=usd_per_hour, told={})
+        return Around(
+            slots=quiet,
+            window_tokens=quiet,
+            usd_per_hour=terms.usd_per_hour,
+            told={},
+            unpriced=terms.unpriced,
+        )
     return Around(
         slots=view.slots,
         window_tokens=view.max_model_len,
-        usd_per_hour=usd_per_hour,
+        usd_per_hour=terms.usd_per_hour,
         told=view.told,
+        unpriced=terms.unpriced,
     )
 
 
@@ -183,7 +193,7 @@ class Sessions:
         """The rent of its busy seconds, each shared with the sessions busy beside it."""
         price = self._around.usd_per_hour
         if price is None:
-            return NO_PRICE
+            return self._around.unpriced
         return float(price / SECONDS_PER_HOUR * Decimal(record.share_s))
 
     def _signs(self, record: Record, now_s: float) -> SessionSigns:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from a40console.model.control import SpendingHour, SpendingReport
 from a40console.model.figures import Estimated, Figure, Missing, is_estimate, number
-from a40console.service.cost import NO_PRICE, NOTHING_COUNTED, Terms, usd_per_million
+from a40console.service.cost import NOTHING_COUNTED, Terms, usd_per_million
 from a40console.service.tally import HOUR_S, KEPT_S, Tally, TallyBook
 
 UNSEEN_S = 60.0
@@ -62,7 +62,7 @@ def spending_report(
         generated_tokens=_total([hour.generated_tokens for hour in hours]),
         busy_s=_total([hour.busy_s for hour in hours]),
         usd_per_million=_price_together(list(zip(usd, bought, strict=True))),
-        usd_per_hour=NO_PRICE if terms.usd_per_hour is None else float(terms.usd_per_hour),
+        usd_per_hour=terms.unpriced if terms.usd_per_hour is None else float(terms.usd_per_hour),
         includes_disk=terms.includes_disk,
     )
 

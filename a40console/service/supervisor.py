@@ -11,10 +11,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0)
+RESTART_DELAYS_S = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
+"""Before each start after a quick end; the last again and again."""
+
 HEALTHY_AFTER_S = 60.0
 KILL_AFTER_S = 15.0
 """A worker that was told to end and has not by then is stuck."""
@@ -77,15 +79,26 @@ class Supervisor:
 
     def __init__(
         self,
-        spawn: Callable[[bool], Process],
+        spawn: Callable[[int], Process],
         note: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
         kill_after_s: float = KILL_AFTER_S,
+        delays_s: Sequence[float] = RESTART_DELAYS_S,
     ) -> None:
+        """Supervise workers.
+
+        Args:
+            spawn: Starts one, given how many ended by themselves in a row before it.
+            note: Takes what is to be logged.
+            clock: Monotonic clock.
+            kill_after_s: Seconds that a worker has to end.
+            delays_s: Seconds before a start, by how many ended in a row.
+        """
         self._spawn = spawn
         self._note = note
         self._clock = clock
         self._kill_after_s = kill_after_s
+        self._delays_s = delays_s
         self._worker: Process | None = None
         self._stopping = False
 
@@ -99,7 +112,7 @@ class Supervisor:
         failures = 0
         while not self._stopping:
             started_s = self._clock()
-            self._worker = self._spawn(failures == 0)
+            self._worker = self._spawn(failures)
             if self._stopping:
                 self._end_worker(self._worker)
             code = self._worker.wait()
@@ -108,10 +121,17 @@ class Supervisor:
                 break
             if self._clock() - started_s > HEALTHY_AFTER_S:
                 failures = 0
-            delay_s = RESTART_DELAYS_S[min(failures, len(RESTART_DELAYS_S) - 1)]
+            delay_s = self._delays_s[min(failures, len(self._delays_s) - 1)]
             failures += 1
             self._note(f"the service's worker ended with {code}; again in {delay_s:.1f} s")
-            time.sleep(delay_s)
+            self._pause(delay_s)
+
+    def _pause(self, delay_s: float) -> None:
+        """Wait, but no longer than until we are told to stop; a plain sleep would go on."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        if not self._stopping and signal.sigtimedwait(ENDING, delay_s) is not None:
+            self._stopping = True
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
     def _stop(self, number: int, frame: object) -> None:
         again, self._stopping = self._stopping, True
@@ -135,12 +155,21 @@ def command_line(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", f"a40console.service.{module}", *arguments]
 
 
-def main(orders: str, log_file: str) -> None:
-    """Supervise the worker that these orders are for."""
+def remove_socket(control_socket: str) -> None:
+    """Leave nothing where the service was reached: only with its lock may one call this."""
+    with suppress(OSError):
+        os.unlink(control_socket)  # noqa: PTH108
+    with suppress(OSError):  # an engine's socket may be in it
+        os.rmdir(os.path.dirname(control_socket))  # noqa: PTH106, PTH120
 
-    def spawn(first: bool) -> Process:
+
+def main(orders: str, log_file: str, control_socket: str) -> None:
+    """Supervise the worker that these orders are for; leave no socket of ours behind."""
+
+    def spawn(failures: int) -> Process:
         # The sockets and the lock are inherited: the parent has marked them so.
-        return Process(command_line("worker", orders, *([] if first else ["--again"])))
+        again = ["--again", str(failures)] if failures else []
+        return Process(command_line("worker", orders, *again))
 
     def note(text: str) -> None:
         # Opened each time: the worker rotates the file. A full disk costs the line, not us.
@@ -148,6 +177,7 @@ def main(orders: str, log_file: str) -> None:
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} ERROR supervisor: {text}\n")
 
     Supervisor(spawn, note).run()
+    remove_socket(control_socket)
 
 
 if __name__ == "__main__":

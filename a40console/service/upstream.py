@@ -12,6 +12,8 @@ from a40console.model.figures import number
 from a40console.operations.status import EngineStatus
 
 RETRY_UNKNOWN_S = 10.0
+LEAST_RETRY_S = 5.0
+"""Clients ask ten times and give up: what is left of a start is estimated, and may last longer."""
 _START = "Start one with: a40console engine start"
 
 
@@ -81,5 +83,5 @@ class EngineUpstream:
             text=text,
             phase=status.phase or status.state.value,
             eta_s=eta_s,
-            retry_after_s=eta_s if eta_s is not None else RETRY_UNKNOWN_S,
+            retry_after_s=RETRY_UNKNOWN_S if eta_s is None else max(eta_s, LEAST_RETRY_S),
         )

@@ -32,9 +32,10 @@ from a40console.config import Settings
 from a40console.gateway.heads import LimitedHeads
 from a40console.log import log_to_file
 from a40console.model.codec import decode
-from a40console.paths import locate
+from a40console.paths import Paths, locate
 from a40console.service.daemon import Daemon
 from a40console.service.demo_owner import Demo, end_unrecorded, goes_on
+from a40console.service.supervisor import remove_socket
 
 DATE_PERIOD_S = 1.0
 
@@ -53,8 +54,8 @@ class Orders:
     demo: Demo | None
     """None where it is none."""
 
-    again: bool
-    """Whether a worker before us ended by itself."""
+    failures: int
+    """How many workers before us ended by themselves, in a row."""
 
 
 class QuietServer(uvicorn.Server):
@@ -86,13 +87,20 @@ class QuietServer(uvicorn.Server):
 
 
 def main(arguments: list[str]) -> int:
-    """Run until told to stop; 0 then."""
+    """Run until told to stop; 0 then. What ends it otherwise is in the log."""
     os.umask(0o077)  # whatever is written here is this user's alone
     paths = locate()
     log_to_file(paths.service_log)
-    orders = _read_orders(arguments)
+    try:
+        return _work(paths, _read_orders(arguments))
+    except Exception:
+        log.critical("the worker ends by a bug of ours", exc_info=True)
+        return 1
+
+
+def _work(paths: Paths, orders: Orders) -> int:
     demo = orders.demo
-    if orders.again and demo is not None and not goes_on(paths.home, demo.owner):
+    if orders.failures and demo is not None and not goes_on(paths.home, demo.owner):
         end_unrecorded(paths.engine_runs)
         return 0
     daemon = Daemon(
@@ -100,13 +108,14 @@ def main(arguments: list[str]) -> int:
         orders.settings,
         gateway_socket=orders.gateway,
         demo=demo,
-        again=orders.again,
+        failures=orders.failures,
     )
     # What is here now stays. Counted among what must be looked through, it would put off every full
     # collection until megabytes of garbage have gathered.
     gc.collect()
     gc.freeze()
     uvloop.run(_serve(daemon, orders))
+    remove_socket(str(paths.control_socket))  # its supervisor may be gone
     return 0
 
 
@@ -122,8 +131,13 @@ def _read_orders(arguments: list[str]) -> Orders:
         engine=data["engine"],
         settings=decode(Settings, data["settings"]),
         demo=None if demo is None else decode(Demo, demo),
-        again="--again" in arguments,
+        failures=_failures(arguments[1:]),
     )
+
+
+def _failures(again: list[str]) -> int:
+    """The number after `--again`; a supervisor from before an upgrade says no number."""
+    return 0 if not again else int(again[1]) if len(again) > 1 else 1
 
 
 async def _serve(daemon: Daemon, orders: Orders) -> None:
@@ -167,6 +181,7 @@ def _server(app: Starlette, *, http: type[HttpToolsProtocol] = HttpToolsProtocol
             lifespan="auto",
             access_log=False,
             log_config=None,
+            log_level="warning",  # that they start and end each of the two would say
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=75,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import secrets
@@ -194,6 +195,7 @@ class Surface:
             name = request.headers.get("x-request-id") or secrets.token_hex(8)
             asked = read(self._settings, route, body, name)
         except RefusedError as error:
+            await asyncio.sleep(self._settings.faults.number("slow_refusal", 0))
             return _refusal(error, route)
         if not asked.stream:
             outputs = self._driver.stream(asked.order)

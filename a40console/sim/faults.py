@@ -18,11 +18,12 @@ KINDS = {
     "orphan": "leaves a process behind that ignores SIGTERM",
     "metrics": f"/metrics answers wrongly: {', '.join(METRICS)}",
     "garble": "every Nth event of a stream is cut",
+    "slow_refusal": "what is refused is refused after N seconds",
     "no_messages": "has no Messages API, as older vLLM and vllm.cpp",
 }
 """Faults by name, with what each does."""
 
-_NEEDS = frozenset({"crash", "stall", "slow_stop", "metrics"})
+_NEEDS = frozenset({"crash", "stall", "slow_stop", "slow_refusal", "metrics"})
 
 
 @dataclass(slots=True)

@@ -19,6 +19,10 @@ _NOT_OURS = Missing("not sent through the gateway")
 _NO_RECORD = Missing("sent through the gateway, which has no record of it any more")
 _NOT_OUTLINED = Missing("its prompt is not outlined")
 _REUSE_UNTOLD = Missing("known with the first token")
+_JUST_BEGAN = Missing("just began")
+_STANDING = Missing("no whole token in the window beyond its first")
+"""The engine reads another's prompt, or stands: the first token came without decoding time."""
+
 _NOT_DECODING: Mapping[Phase, Missing] = {
     "held": Missing("held at the gateway"),
     "queued": Missing("queued in the engine"),
@@ -140,8 +144,8 @@ def speed(
     if share is not None:
         window = _mark(share.window_rate, rough=rough)
     rate = None if share is None else share.decode_rate
-    if phase != "decode" or share is None or rate is None:
-        why = _NOT_DECODING.get(phase, Missing("just began"))
+    if phase != "decode" or share is None or rate is None or share.decode_tokens < 1:
+        why = _NOT_DECODING.get(phase, _JUST_BEGAN if rate is None else _STANDING)
         return Speed(
             tokens_per_s=why, window_tokens_per_s=window, passes_per_s=why, tokens_per_pass=why
         )

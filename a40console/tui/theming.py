@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -14,6 +13,7 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
+from a40console.model.toml_text import parse_toml
 from a40console.tui.abilities import Depth
 from a40console.tui.ink import Role
 
@@ -77,10 +77,7 @@ def read_theme(path: Path) -> Theme:
 def _document(path: Path) -> dict[str, Any]:
     if path.exists() and not path.is_file():
         raise ValueError("not a regular file")
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    data = parse_toml(path.read_text(encoding="utf-8"))
     if not isinstance(data.get("name", ""), str):
         raise TypeError("name must be a text")
     return data

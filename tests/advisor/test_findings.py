@@ -178,6 +178,33 @@ def test_a_state_that_cannot_be_written_is_told_with_the_reason(scene: Scene) ->
     assert "No space left" in found.evidence
 
 
+def test_a_history_or_sessions_that_are_not_written_are_told_as_long_as_it_lasts(
+    scene: Scene,
+) -> None:
+    found = only(scene(), Evidence(state_trouble="history: database is locked"))
+    assert (found.code, found.severity) == ("state-not-written", "warn")
+    assert "history: database is locked" in found.evidence
+    assert codes(scene(), Evidence()) == []
+    away = scene()
+    away = replace(away, service=replace(away.service, home=""))
+    assert codes(away, Evidence(state_trouble="x")) == [], "a watcher keeps no state"
+
+
+def test_a_supervisor_that_is_gone_is_told_as_long_as_it_is(scene: Scene) -> None:
+    found = only(scene(), Evidence(unsupervised=True))
+    assert (found.code, found.severity) == ("service-unsupervised", "warn")
+    assert "nothing brings process 1 back" in found.evidence
+    assert "a40console stop" in found.remedy
+
+
+def test_a_keeper_that_is_gone_is_told_while_its_engine_lives(scene: Scene) -> None:
+    found = only(scene(), Evidence(keeper_gone=True))
+    assert (found.code, found.severity) == ("keeper-gone", "warn")
+    assert found.command == "engine.restart"
+    stopped = scene(engine={"state": EngineState.STOPPED})
+    assert "keeper-gone" not in codes(stopped, Evidence(keeper_gone=True))
+
+
 def test_a_watcher_that_keeps_no_state_is_not_judged_for_it(scene: Scene) -> None:
     snapshot = scene(engine={"kind": "sim"})
     service = replace(snapshot.service, read_only=True, home="")

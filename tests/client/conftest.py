@@ -22,7 +22,7 @@ max_running = 8
 prefix_caching = true
 start_timeout_s = 30
 usd_per_hour = 0.44
-arguments = ["--start-s", "0.3", "--speed", "{speed}", "--script", "{script}"]
+arguments = ["--start-s", "0.3", "--speed", "{speed}", "--script", "{script}"{more}]
 
 [speculation]
 enabled = false
@@ -54,10 +54,14 @@ def service(network: LoopbackOnly) -> Iterator[FaultConsole]:
 def scripted(service: FaultConsole) -> Iterator[Callable[..., FaultConsole]]:
     """Starts an engine that says what the rules say."""
 
-    def start(rules: Rules, *, window: int = 131_072, speed: float = 20) -> FaultConsole:
+    def start(
+        rules: Rules, *, window: int = 131_072, speed: float = 20, fault: str = ""
+    ) -> FaultConsole:
         script = service.home / "script.json"
         script.write_text(json.dumps(rules))
-        service.profile("sim", PROFILE.format(window=window, speed=speed, script=script))
+        more = f', "--fault", "{fault}"' if fault else ""
+        profile = PROFILE.format(window=window, speed=speed, script=script, more=more)
+        service.profile("sim", profile)
         done = service.run("engine", "start", "sim")
         assert done.returncode == 0, done.stderr
         return service

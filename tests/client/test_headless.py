@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 
 from tests.client.claude_code import ClaudeCode, until
@@ -146,3 +147,29 @@ def test_a_prompt_that_does_not_fit_is_compacted(claude: Start) -> None:
     window = detail_of(console, user)["window"]
     assert window["overflows"] >= 1, window
     assert window["compactions"] >= 1, window
+
+
+def test_a_prompt_that_is_refused_within_its_stream_is_compacted(claude: Start) -> None:
+    """The engine says that it does not fit when the client has its status 200 already."""
+    words = "the gauge folds what the ledger drops " * 1500
+    summary = {"text": "<summary>It was long.</summary>"}
+    console, user = claude(
+        [
+            {"when": "CRITICAL: Respond with TEXT ONLY", "say": [summary]},
+            {"when": "", "say": [{"text": "Read."}]},
+        ],
+        window=48_000,
+        fault="slow_refusal=16",
+    )
+    assert user.variables["CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK"] == "1"
+    user.variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = "200000"  # the rest is as the lines say
+    longest_s = 0.0
+    for part in range(4):
+        began_s = time.monotonic()
+        done = user.ask(f"part {part}: {words}", timeout_s=150)
+        longest_s = max(longest_s, time.monotonic() - began_s)
+        assert done.text == "Read.", done
+    assert longest_s > 16
+    window = detail_of(console, user)["window"]
+    assert window["overflows"] >= 1, window
+    assert window["compactions"] == 1, window

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from a40console.commands import stop
 from a40console.commands.running import OUTPUT_LIMIT_BYTES, is_locked, lock_holder
 from a40console.engines.keeper import boot_id, start_ticks
 from a40console.errors import Exit
 from a40console.paths import Paths, make_private
+from a40console.profiles.loader import load_profiles
 from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
+from tests.operations.living import living_engine
 
 
 def test_a_service_is_started_detached(
@@ -147,7 +152,21 @@ def test_stop_ends_a_service_whose_socket_is_gone(
     assert f"process {process.pid} holds" in refused.stderr
     run = console("stop")
     assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "The service has stopped; no engine runs", "it was looked for"
     assert process.wait(timeout=10) in (0, -signal.SIGTERM)
+
+
+async def test_what_is_left_is_looked_for_and_else_not_known(paths: Paths) -> None:
+    assert stop._left(paths) == "no engine runs"
+    profile = load_profiles(paths.profiles).find("sim-a40-qwen3-coder-30b")
+    async with living_engine(paths, profile):
+        assert stop._left(paths) == "the engine keeps running"
+        far = replace(paths, remote="ubuntu@pod")
+        assert stop._left(far) == "whether an engine runs is not known"
+    assert stop._left(paths) == "no engine runs"
+    shutil.rmtree(paths.engine_runs)
+    paths.engine_runs.touch()
+    assert stop._left(paths) == "whether an engine runs is not known"
 
 
 def test_stop_signals_nobody_who_does_not_hold_the_lock(

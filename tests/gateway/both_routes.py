@@ -27,14 +27,16 @@ class Table:
     engine: str
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
-    def add(self, name: str, answer: dict[str, Any]) -> None:
-        """Keep what all answers had in common."""
+    def add(self, name: str, answer: dict[str, Any], tries: int = 1) -> None:
+        """Keep what all answers had in common, and at which try."""
         kinds = "+".join(block["type"] for block in answer["content"]) or "nothing"
         stop = str(answer["stop_reason"])
         if answer["stop_sequence"] is not None:
             stop += f" {answer['stop_sequence']!r}"
         usage = answer["usage"]
         counted = f"{usage['prompt']} in, {usage['cached']} cached, {usage['output_tokens']} out"
+        if tries > 1:
+            counted += f", at try {tries}"
         self.rows.append((name, kinds, stop, counted))
 
     def text(self) -> str:

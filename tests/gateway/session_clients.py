@@ -8,6 +8,7 @@ from hashlib import blake2b
 from itertools import count
 
 from a40console.gateway.meter import Meter, Outcome, Passage
+from a40console.gateway.session_store import file_text, frozen, in_order
 from a40console.gateway.sessions import SessionBook
 from a40console.model.session import Block, BlockKind, Identity, Outline, Purpose
 
@@ -73,6 +74,12 @@ def talk(turns: int, *, results: int = 4000) -> Outline:
         pieces.append(block("tool_use", f"call {turn}", 1 + 2 * turn))
         pieces.append(block("tool_result", f"result {turn}", 2 + 2 * turn, results))
     return tuple(pieces)
+
+
+def written(book: SessionBook) -> str:
+    """What the file of a book's sessions holds."""
+    pairs = in_order(book.records())
+    return file_text(frozen(record, whole=whole).text() for record, whole in pairs)
 
 
 class Gateway:

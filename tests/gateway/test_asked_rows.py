@@ -197,6 +197,10 @@ def test_b42_the_limit_fits_the_window_beside_the_prompt() -> None:
     full = ask({"max_tokens": 32_000, "messages": [user("a" * 90_000)]})
     assert full.body["max_tokens"] == 8_192
     assert ask({"max_tokens": 10**30}).body["max_tokens"] == 32_511
+    clamping = replace(FOLDING, clamps=True)
+    full = ask({"max_tokens": 32_000, "messages": [user("a" * 90_000)]}, clamping)
+    assert full.body["max_tokens"] == 32_000
+    assert ask({"max_tokens": 10**30}, clamping).body["max_tokens"] == 32_768
     unknown = ask({"max_tokens": 10**30}, replace(FOLDING, max_model_len=None))
     assert unknown.body["max_tokens"] == 2**31 - 1
 

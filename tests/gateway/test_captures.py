@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,9 +147,9 @@ async def test_a_capture_that_is_full_ends_by_itself(
     captures, ends = Captures(tmp_path), list[str]()
     captures.on_end = lambda session, why: ends.append(f"{session}: {why}")
     captures.begin("7f3a")
-    captures.asked(passage(1), lambda: {"messages": "x" * 150})
+    captures.asked(passage(1), lambda: b'{"messages": "%b"}' % (b"x" * 150))
     assert captures.is_on("7f3a")
-    captures.asked(passage(2), lambda: {"messages": "x" * 150})
+    captures.asked(passage(2), lambda: b'{"messages": "%b"}' % (b"x" * 150))
     captures.settle()
     assert ends == ["7f3a: 200 bytes are written"]
     assert not captures.is_on("7f3a")
@@ -168,7 +169,7 @@ async def test_a_long_text_is_cut_and_says_so(
 
     sent: list[Any] = []
     tapped = captures.tapped(one, send)
-    captures.asked(one, lambda: {"messages": "x" * 150})
+    captures.asked(one, lambda: b'{"messages": "%b"}' % (b"x" * 150))
     await tapped({"type": "http.response.start", "status": 200, "headers": []})
     for _ in range(3):
         await tapped({"type": "http.response.body", "body": b"y" * 40, "more_body": True})
@@ -186,9 +187,9 @@ async def test_a_disk_that_takes_nothing_ends_it(tmp_path: Path) -> None:
     captures.on_end = lambda session, why: ends.append(why)
     folder = captures.begin("7f3a")
     folder.rmdir()
-    captures.asked(passage(1), dict)
+    captures.asked(passage(1), lambda: b"{}")
     await until(lambda: captures._running["7f3a"].trouble)
-    captures.asked(passage(2), dict)
+    captures.asked(passage(2), lambda: b"{}")
     assert len(ends) == 1
     assert ends[0].startswith("it cannot be written: ")
 
@@ -205,3 +206,35 @@ def test_while_nothing_is_captured_the_way_to_the_client_is_the_very_same(tmp_pa
 def test_a_gateway_without_a_folder_keeps_no_text() -> None:
     with pytest.raises(RefusedError, match="No text is kept"):
         Captures().begin("7f3a")
+
+
+async def test_what_passes_is_not_read_where_the_streams_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, readers, read = threading.get_ident(), list[int](), json.loads
+
+    def watched(data: bytes) -> Any:
+        readers.append(threading.get_ident())
+        return read(data)
+
+    monkeypatch.setattr(module.json, "loads", watched)
+    captures = Captures(tmp_path)
+    folder = captures.begin("7f3a")
+    captures.asked(passage(), lambda: b'{"messages": [], "user": "me"}')
+    captures.settle()
+    (written,) = folder.iterdir()
+
+    assert written.read_text() == '{\n "messages": []\n}'
+    assert len(readers) == 1
+    assert here not in readers
+
+
+def test_what_its_layout_adds_counts_to_what_is_written(tmp_path: Path) -> None:
+    captures = Captures(tmp_path)
+    folder = captures.begin("7f3a")
+    running = captures._running["7f3a"]
+    for number in range(3):
+        captures.asked(passage(number), lambda: b'{"messages":[1,2,3],"user":"me"}')
+    captures.settle()
+
+    assert running.written_bytes == sum(path.stat().st_size for path in folder.iterdir())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from a40console.gateway.dialect import Dialect
+from a40console.gateway.probe import RENDER
 from a40console.gateway.probing import Dialects
 from tests.gateway.stub import Received, Reply, StubEngine, until
 
@@ -39,6 +40,7 @@ class Engine:
     """Answers like one kind of engine."""
 
     version = "0.33.0"
+    clamps = True
 
     def __init__(self, *, merges: bool = False, refuses: bool = False) -> None:
         self.merges = merges
@@ -58,6 +60,10 @@ class Engine:
             return 200, MODELS
         if path == "/version":
             return 200, {"version": self.version}
+        if path == RENDER and self.clamps and received.json["max_tokens"] <= 32768:
+            return 200, {"sampling_params": {}}
+        if path == RENDER:
+            return 400, {"error": {"message": "This model's maximum context length is 32768"}}
         body = received.json
         assert body["model"] == "smollm2"
         roles = [message["role"] for message in body["messages"]]
@@ -98,7 +104,17 @@ async def test_a_newer_vllm_is_asked_natively() -> None:
             "It reads no images.",
         ),
         running_usage=True,
+        clamps=True,
     )
+
+
+async def test_an_engine_that_refuses_a_limit_beyond_what_is_left_gets_one_that_fits() -> None:
+    engine = Engine()
+    engine.clamps = False
+    assert not (await found(engine)).clamps
+    engine = Engine()
+    engine.absent[RENDER] = NO_API
+    assert not (await found(engine)).clamps
 
 
 async def test_a_vllm_that_moves_system_turns_to_the_head_gets_them_folded() -> None:

@@ -14,13 +14,12 @@ import pytest
 
 from a40console.gateway import session_view
 from a40console.gateway.session_records import Record
-from a40console.gateway.session_store import kept
 from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import Upstream
-from a40console.model.codec import encode
 from a40console.model.engine import Endpoint
 from a40console.model.figures import Missing
 from a40console.sim.day import Agent, Conversation, Turn
+from tests.gateway.session_clients import written
 from tests.gateway.stub import NATIVE, Gateway, Speaks, gateway, until
 from tests.sim.engine_process import SimProcess, sim_process
 
@@ -217,6 +216,6 @@ async def test_neither_a_text_nor_anything_personal_is_kept(upstream: Upstream) 
         await client.ask(Turn(adds=30, answer_tokens=12), 1, **body)
         await until(lambda: not told(book).live)
 
-    written = json.dumps(encode(kept(book.records())))
+    text = written(book)
     for word in ("window", "ledger", "socket", "gauge", "d" * 64, "acc-0001"):
-        assert word not in written.replace("window_", "")
+        assert word not in text.replace("window_", "")

@@ -83,8 +83,8 @@ def test_the_session_that_asks_is_bounded_too_and_keeps_what_is_gone_on_with() -
     gateway = Gateway()
     agents = [f"Explore {number}" for number in range(KEPT_AGENTS - 1)]
     for number in range(3):
-        for agent in (*agents, "main"):
-            asked = prompt(hash((agent, number)), 4000)
+        for index, agent in enumerate((*agents, "main")):
+            asked = prompt(100 * number + index, 4000)
             gateway.turn(Ask(who("wide", agent), asked), prompt=9000)
 
     record = gateway.book.find("wide")

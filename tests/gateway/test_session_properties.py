@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
@@ -13,12 +14,12 @@ from a40console.gateway import session_entries, session_records, session_view, s
 from a40console.gateway.meter import Passage
 from a40console.gateway.prefix import characters, compare
 from a40console.gateway.session_phase import standing
-from a40console.gateway.session_store import kept, records
-from a40console.model.codec import decode, encode
+from a40console.gateway.session_store import KeptSessions, records
+from a40console.model.codec import decode
 from a40console.model.figures import Missing, number
 from a40console.model.request import EngineRow
 from a40console.model.session import Outline
-from tests.gateway.session_clients import Answer, Ask, Gateway, block, who
+from tests.gateway.session_clients import Answer, Ask, Gateway, block, who, written
 
 NAMES = st.sampled_from(["a", "b", "c"])
 AGENTS = st.sampled_from(["main", "Explore 1", "subagent"])
@@ -146,7 +147,7 @@ class Book(RuleBasedStateMachine):
         for passage in self.live:
             self.arrived[passage.session or ""] -= 1
         self.live, self.ended = [], []
-        file = decode(type(kept(())), encode(kept(before.book.records())))
+        file = decode(KeptSessions, json.loads(written(before.book)))
         self.gateway = Gateway()
         self.gateway.clock.now_s = before.clock.now_s
         self.gateway.book.restore(records(file))

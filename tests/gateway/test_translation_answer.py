@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -257,3 +258,26 @@ def test_a_whole_answer_that_is_an_error_stays_one() -> None:
         "type": "error",
         "error": {"type": "api_error", "message": "no"},
     }
+
+
+def test_a_long_call_costs_no_more_for_each_chunk_than_a_short_one() -> None:
+    def per_chunk_s(chunks: int) -> float:
+        made = machine()
+        made.feed({"choices": [{"delta": {"tool_calls": [call(0, '{"a": "', id="a", name="W")]}}]})
+        piece = {"choices": [{"delta": {"tool_calls": [call(0, "word} " * 4)]}}]}
+        began_s = time.process_time()
+        for _ in range(chunks):
+            made.feed(piece)
+        return (time.process_time() - began_s) / chunks
+
+    short_s = min(per_chunk_s(500) for _ in range(3))
+    long_s = min(per_chunk_s(20_000) for _ in range(2))
+    assert long_s < 4 * short_s, (short_s, long_s)
+
+
+def test_a_long_call_beside_a_text_comes_out_whole() -> None:
+    pieces = ["  ", '{"text": "', *(f"line {n}}} " for n in range(2000)), '"', "}", " \n"]
+    deltas = [{"tool_calls": [call(0, "", id="a", name="Write")]}]
+    deltas += [{"tool_calls": [call(0, piece)]} for piece in pieces]
+    (block,) = content(said(*deltas, finish_reason="tool_calls"))
+    assert block["input"] == {"text": "".join(pieces[2:-3])}

@@ -53,6 +53,7 @@ asks = st.builds(
     user_turns,
     st.lists(system_turns, max_size=2),
 )
+asks_again = asks | st.lists(contents.map(system), min_size=1, max_size=2)
 dialects = st.sampled_from([FOLDING, KEEPING])
 
 
@@ -61,8 +62,8 @@ def conversations(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     """A conversation as its requests: each goes on from the one before and the model's answer."""
     messages: list[dict[str, Any]] = []
     requests: list[list[dict[str, Any]]] = []
-    for _ in range(draw(st.integers(1, 4))):
-        messages = [*messages, *draw(asks)]
+    for turn in range(draw(st.integers(1, 4))):
+        messages = [*messages, *draw(asks_again if turn else asks)]
         requests.append(messages)
         messages = [*messages, draw(answers)]
     return requests
@@ -94,6 +95,27 @@ def test_a_later_turns_prompt_begins_with_the_earlier_ones(
         assert prompt.startswith(before)
         assert asked.outline[: len(outline_before)] == outline_before
         before, outline_before = prompt, asked.outline
+
+
+@settings(max_examples=40)
+@given(conversations(), dialects)
+def test_a_system_turn_is_never_the_last_word(
+    requests: list[list[dict[str, Any]]], dialect: Dialect
+) -> None:
+    for messages in requests:
+        assert ask({"messages": messages}, dialect).body["messages"][-1]["role"] == "user"
+
+
+def test_a_system_turn_after_an_answer_keeps_its_place_only_before_the_users_words() -> None:
+    talk = [user("Say red."), assistant("Red."), system("It is noon.")]
+    folded = user("<system-reminder>\nIt is noon.\n</system-reminder>")
+    asked = ask({"messages": talk}, KEEPING).body["messages"]
+    assert asked == [*talk[:2], folded]
+    answered = [*talk, assistant("Noon."), user("Go on.")]
+    asked = ask({"messages": answered}, KEEPING).body["messages"]
+    assert asked == [*talk[:2], folded, *answered[3:]]
+    kept = [*talk, user("Go on.")]
+    assert ask({"messages": kept}, KEEPING).body["messages"] == kept
 
 
 @settings(max_examples=40)

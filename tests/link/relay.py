@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -44,7 +45,10 @@ async def carry(
         while True:
             at_s, data = await queue.get()
             await asyncio.sleep(max(0.0, at_s - loop.time()))
-            write(data)
+            try:
+                write(data)
+            except OSError:  # whoever called us is gone
+                os._exit(1)
             queue.task_done()
 
     delivering = asyncio.create_task(deliver())
@@ -69,4 +73,5 @@ def watch(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # to end at once, as what it stands for does
     asyncio.run(main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -334,3 +334,24 @@ def until(condition: Callable[[], Any], timeout_s: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline_s, "it did not happen in time"
         time.sleep(0.1)
+
+
+def test_the_turn_is_free_while_the_operator_is_asked(near: Near) -> None:
+    near.open()
+    near.far.say(running=False)
+    asked = []
+
+    def may_start(question: str) -> bool:
+        with near.place().being_made():  # as the holder does
+            asked.append(question)
+        return False
+
+    with pytest.raises(NoServiceError):
+        open_link(
+            near.paths,
+            parse_target("pod"),
+            console=(str(near.far.command),),
+            environment=near.environment,
+            may_start=may_start,
+        )
+    assert asked == ["No service runs on pod. Start it there?"]

@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -72,6 +74,27 @@ def test_totals_equal_what_the_clients_were_told(live: Console) -> None:
 
     expected = {a.request_id: a.usage["completion_tokens"] for a in answers}
     live.wait_for(lambda: expected.items() <= known().items(), 10)
+
+
+def test_six_cold_prompts_on_four_slots_are_six_requests(live: Console) -> None:
+    async def run() -> list[list[dict[str, Any]]]:
+        prompts = [f"zebra {number} cold " * 90 for number in range(6)]
+        load = asyncio.gather(*(chat(live.gateway, text, max_tokens=150) for text in prompts))
+        seen = []
+        while not load.done():
+            await asyncio.sleep(0.3)
+            seen.append((await asyncio.to_thread(live.status))["slots"])
+        assert all(not answer.error for answer in await load)
+        return seen
+
+    seen = [slots for slots in asyncio.run(run()) if isinstance(slots, list)]
+    phases = [Counter(slot["phase"] for slot in slots) for slots in seen]
+    assert max(len(slots) for slots in seen) == 6
+    assert not any(slot["direct"] for slots in seen for slot in slots)
+    assert all(len({slot["request_id"] for slot in slots}) == len(slots) for slots in seen)
+    assert max(phase["decode"] for phase in phases) <= 4
+    assert max(phase["decode"] + phase["prefill"] for phase in phases) <= 4
+    assert max(phase["queued"] for phase in phases) == 2
 
 
 def test_the_live_rate_is_the_counters_within_one_percent(live: Console) -> None:

@@ -70,3 +70,42 @@ def test_one_reason_is_one_object_however_often_it_is_read() -> None:
     one, other = (decode(Part, {"name": "n", "figure": {"missing": "no GPU"}}) for _ in range(2))
     assert one.figure == Missing("no GPU")
     assert one.figure is other.figure
+
+
+anything = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.floats(),
+        st.decimals(allow_nan=True),
+        st.sampled_from([Decimal("1e400"), Decimal("-1e999999"), Decimal("NaN")]),
+        st.floats().map(Estimated),
+        st.text(),
+    ),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)),
+)
+
+
+@given(anything)
+def test_whatever_is_written_is_json(value: object) -> None:
+    json.dumps(encode(value), allow_nan=False)
+
+
+@pytest.mark.parametrize("figure", [float("inf"), float("-inf"), float("nan"), Estimated(1e999)])
+def test_a_number_without_end_is_not_known(figure: Figure) -> None:
+    told = decode(Part, encode(Part("speed", figure)))
+    assert told.figure == Missing("it is no finite number")
+
+
+@pytest.mark.parametrize("text", ["Infinity", "-Infinity", "NaN", "1e999"])
+def test_a_number_without_end_is_refused_where_it_is_read(text: str) -> None:
+    with pytest.raises(DecodeError, match="finite"):
+        decode(float, json.loads(text))
+    with pytest.raises(DecodeError):
+        decode(Part, json.loads(f'{{"name": "a", "figure": {text}}}'))
+
+
+@pytest.mark.parametrize("text", ["Infinity", "NaN", "sNaN", "x", ""])
+def test_a_price_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(DecodeError):
+        decode(Decimal, text)

@@ -12,6 +12,7 @@ from a40console.model.control import History
 from a40console.model.figures import Missing, number
 from a40console.service.chronicle import Chronicle
 from a40console.service.history import Question
+from a40console.service.history_store import HistoryStore
 from a40console.service.journal import Journal
 from a40console.service.tally import Counters, Reading
 from tests.service.past import chronicle
@@ -200,3 +201,54 @@ async def test_another_interval_keeps_the_coarser_past(
     steps = {step_s for (step_s,) in rows.execute("SELECT DISTINCT step_s FROM rows")}
     rows.close()
     assert steps == {5, 10, 60}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE tallies SET data = 'x'",
+        "UPDATE rows SET data = X'00' WHERE id % 2",
+        "UPDATE facts SET value = X'FF' WHERE name = 'counters'",
+    ],
+)
+async def test_damaged_entries_cost_neither_the_service_nor_the_others(
+    tmp_path: Path, journal: Journal, wall: Wall, statement: str
+) -> None:
+    first = chronicle(tmp_path, journal, wall=wall)
+    await first.open()
+    live(first, wall, 300)
+    await first.close()
+    with sqlite3.connect(tmp_path / "history.sqlite") as other:
+        other.execute(statement)
+    other.close()
+
+    again = chronicle(tmp_path, journal, wall=wall)
+    await again.open()
+    live(again, wall, 10)
+    await again.flush()
+    assert again.trouble is None
+    assert not again.complete
+    assert [event.kind for event in journal.since(0, 10)] == ["history.lost"]
+    assert (tmp_path / "history.sqlite.broken").exists()
+    before = known(await again.history(ALL))
+    assert before >= 100
+    await again.close()
+    third = chronicle(tmp_path, journal, wall=wall)
+    await third.open()
+    assert known(await third.history(ALL)) >= before - 1, "what could be read is written anew"
+    assert len(journal.since(0, 10)) == 1, "told once"
+    await third.close()
+
+
+async def test_a_bug_of_ours_in_the_history_is_named_and_stops_nothing(
+    tmp_path: Path, journal: Journal, wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = chronicle(tmp_path, journal, wall=wall)
+    monkeypatch.setattr(HistoryStore, "load", lambda self: 1 / 0)
+    await kept.open()
+    assert kept.trouble == "a bug of ours: ZeroDivisionError: division by zero"
+    monkeypatch.undo()
+    live(kept, wall, 10)
+    await kept.flush()
+    assert kept.trouble is None
+    await kept.close()

@@ -16,7 +16,9 @@ from a40console.service.history_store import (
     StoreError,
     StoreLostError,
 )
+from a40console.service.series import Reasons, pack, row_of
 from a40console.service.tally import HOUR_S, MINUTE_S, Tally
+from tests.service.test_history import NOON_S, point
 
 TALLY = Tally(generated_tokens=12, usd=Decimal("0.000122222222"), priced_s=1.0, observed_s=1.5)
 
@@ -26,9 +28,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "history.sqlite"
 
 
+def row(number: int) -> bytes:
+    """A second's row, as the rings pack it."""
+    return pack(row_of(point(NOON_S + number, 10.0), Reasons()))
+
+
 def batch(first: int, last: int) -> Batch:
     return Batch(
-        rows=[(1, f"row {number}".encode()) for number in range(first, last)],
+        rows=[(1, row(number)) for number in range(first, last)],
         reasons=("not known", "no engine runs"),
         tallies={(HOUR_S, 3600): TALLY},
         facts={"counters": "{}"},
@@ -44,7 +51,7 @@ def test_what_was_written_is_read_by_the_next(file: Path) -> None:
     store.write(batch(3, 5))
     del store  # as by a kill: it is never closed
     kept = HistoryStore(file).load()
-    assert kept.rows == tuple((1, f"row {number}".encode()) for number in range(5))
+    assert kept.rows == tuple((1, row(number)) for number in range(5))
     assert kept.reasons == ("not known", "no engine runs")
     assert kept.tallies == {(HOUR_S, 3600): TALLY}
     assert kept.facts["counters"] == "{}"
@@ -57,7 +64,7 @@ def test_the_file_does_not_grow_beyond_what_is_kept(file: Path) -> None:
     store.close()
     rows = HistoryStore(file).load().rows
     assert len(rows) == 100
-    assert rows[-1] == (1, b"row 4999")
+    assert rows[-1] == (1, row(4999))
     assert file.stat().st_size < 200_000
 
 
@@ -122,7 +129,7 @@ def test_rows_of_other_series_are_left_out_and_tallies_stay(file: Path) -> None:
     assert kept.tallies == {(HOUR_S, 3600): TALLY}
     again = HistoryStore(file)
     again.write(batch(7, 8))
-    assert again.load().rows == ((1, b"row 7"),)
+    assert again.load().rows == ((1, row(7)),)
 
 
 def test_a_disk_that_takes_nothing_says_why(tmp_path: Path) -> None:
@@ -146,3 +153,56 @@ def test_another_writer_is_waited_for_and_then_refused(file: Path) -> None:
     store.write(batch(1, 2))
     assert len(store.load().rows) == 2
     other.close()
+
+
+DAMAGE = {
+    "text of a tally": "UPDATE tallies SET data = 'x' WHERE at_s = 0",
+    "list for a tally": "UPDATE tallies SET data = '[1, 2]' WHERE at_s = 0",
+    "number for a tally": "UPDATE tallies SET data = 7 WHERE at_s = 0",
+    "deep tally": "UPDATE tallies SET data = printf('%.*c', 99999, '[') WHERE at_s = 0",
+    "strange key": 'UPDATE tallies SET data = \'{"usd": "1", "x": 1}\' WHERE at_s = 0',
+    "no dollars": "UPDATE tallies SET data = '{\"finished\": 1}' WHERE at_s = 0",
+    "dollars of no number": 'UPDATE tallies SET data = \'{"usd": "a"}\' WHERE at_s = 0',
+    "dollars without end": 'UPDATE tallies SET data = \'{"usd": "1e999999"}\' WHERE at_s = 0',
+    "seconds without end": (
+        'UPDATE tallies SET data = \'{"usd": "1", "busy_s": 1e999}\' WHERE at_s = 0'
+    ),
+    "words for tokens": (
+        'UPDATE tallies SET data = \'{"usd": "1", "finished": "1"}\' WHERE at_s = 0'
+    ),
+    "bytes that are no text": "UPDATE tallies SET data = CAST(X'FF80' AS TEXT) WHERE at_s = 0",
+    "length that is none": "UPDATE tallies SET step_s = 61 WHERE at_s = 0",
+    "begin that is none": "UPDATE tallies SET at_s = 'now' WHERE at_s = 0",
+    "begin beyond all years": "UPDATE tallies SET at_s = 1 << 60 WHERE at_s = 0",
+    "short row": "UPDATE rows SET data = X'00' WHERE id = 2",
+    "text for a row": "UPDATE rows SET data = 'x' WHERE id = 2",
+    "row of ones": "UPDATE rows SET data = CAST(replace(hex(zeroblob(length(data))), '00', "
+    "X'7F') AS BLOB) WHERE id = 2",
+    "row of zeros": "UPDATE rows SET data = zeroblob(length(data)) WHERE id = 2",
+    "step of a row": "UPDATE rows SET step_s = 'x' WHERE id = 2",
+    "reason": "UPDATE reasons SET text = X'00FF' WHERE code = 1",
+    "fact": "UPDATE facts SET value = X'00FF' WHERE name = 'counters'",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_entry_that_cannot_be_read_costs_itself_alone(file: Path, damage: str) -> None:
+    store = HistoryStore(file)
+    tallies = {(HOUR_S, hour * HOUR_S): TALLY for hour in range(3)}
+    store.write(replace(batch(0, 3), tallies=tallies))
+    store.close()
+    with sqlite3.connect(file) as other:
+        assert other.execute(DAMAGE[damage]).rowcount == 1
+    other.close()
+
+    kept = HistoryStore(file).load()
+    assert "1 of its entries cannot be read" in kept.lost
+    assert "kept as history.sqlite.broken" in kept.lost
+    assert file.with_name("history.sqlite.broken").exists()
+    assert not file.exists()
+    in_rows = damage in ("short row", "text for a row", "step of a row") or "row of" in damage
+    assert kept.rows == tuple((1, row(number)) for number in ((0, 2) if in_rows else (0, 1, 2)))
+    in_tallies = "UPDATE tallies" in DAMAGE[damage]
+    assert kept.tallies == ({k: t for k, t in tallies.items() if k[1]} if in_tallies else tallies)
+    assert len(kept.reasons) == 2
+    assert HistoryStore(file).load() == Stored(), "the next file is sound"

@@ -42,10 +42,11 @@ def test_nothing_is_no_note(typed: str) -> None:
         cleaned(typed)
 
 
-def test_a_long_one_is_cut_and_says_so() -> None:
-    note = cleaned("word " * 4000)
-    assert len(note) <= NOTE_LIMIT
-    assert note.endswith("…")
+def test_a_long_one_is_refused_with_both_lengths_and_one_that_just_fits_is_whole() -> None:
+    with pytest.raises(UsageError, match="The note has 100,000 characters, an entry takes 200"):
+        cleaned("x" * 100_000)
+    assert cleaned("x" * NOTE_LIMIT) == "x" * 200
+    assert cleaned(" " + "x" * NOTE_LIMIT + "\x1b[0m\n") == "x" * 200
 
 
 @given(st.text(max_size=400))

@@ -16,7 +16,7 @@ import pytest
 from a40console.config import GatewaySettings, Settings
 from a40console.errors import RefusedError
 from a40console.service import parent
-from a40console.service.supervisor import Process, Supervisor
+from a40console.service.supervisor import RESTART_DELAYS_S, Process, Supervisor
 from tests.live.console import console
 
 
@@ -34,23 +34,48 @@ def _signals() -> object:
 
 
 def test_a_worker_that_dies_is_replaced_and_told_so() -> None:
-    firsts: list[bool] = []
+    told: list[int] = []
 
-    def spawn(first: bool) -> Process:
-        firsts.append(first)
+    def spawn(failures: int) -> Process:
+        told.append(failures)
         deadly = "import os; os.kill(os.getpid(), 9)"
-        return script(deadly if len(firsts) < 3 else "pass")
+        return script(deadly if len(told) < 3 else "pass")
 
     notes: list[str] = []
     Supervisor(spawn, notes.append).run()
-    assert firsts == [True, False, False]
+    assert told == [0, 1, 2]
     assert notes[0] == "the service's worker ended with -9; again in 0.1 s"
+
+
+def test_one_that_ends_again_and_again_is_started_ever_more_seldom() -> None:
+    assert RESTART_DELAYS_S[0] <= 0.1, "a client hardly notices the first"
+    assert list(RESTART_DELAYS_S) == sorted(RESTART_DELAYS_S)
+    assert 30 <= RESTART_DELAYS_S[-1] <= 60
+    notes: list[str] = []
+
+    def spawn(failures: int) -> Process:
+        return script("raise SystemExit(3)" if failures < 5 else "pass")
+
+    Supervisor(spawn, notes.append, delays_s=(0.0, 0.1, 0.2)).run()
+    told = [note.removeprefix("the service's worker ended with 3; again in ") for note in notes]
+    assert told == ["0.0 s", "0.1 s", "0.2 s", "0.2 s", "0.2 s"]
+
+
+def test_a_stop_does_not_wait_for_the_next_start() -> None:
+    def spawn(failures: int) -> Process:
+        assert failures == 0, "none is started after the stop"
+        return script("raise SystemExit(3)")
+
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    began_s = time.monotonic()
+    Supervisor(spawn, delays_s=(60.0,)).run()
+    assert time.monotonic() - began_s < 10
 
 
 def test_a_signal_ends_the_worker_and_us() -> None:
     workers: list[Process] = []
 
-    def spawn(first: bool) -> Process:
+    def spawn(failures: int) -> Process:
         workers.append(script("import time; time.sleep(60)"))
         return workers[-1]
 
@@ -69,7 +94,7 @@ def test_a_worker_that_does_not_end_is_killed(tmp_path: Path) -> None:
     )
     is_deaf = tmp_path / "deaf"
 
-    def spawn(first: bool) -> Process:
+    def spawn(failures: int) -> Process:
         workers.append(script(deaf, str(is_deaf)))
         while not is_deaf.exists():
             time.sleep(0.01)

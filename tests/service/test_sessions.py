@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
+import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +15,12 @@ import httpx
 import pytest
 
 from a40console.errors import ConsoleError, UsageError
+from a40console.gateway.session_records import KEPT_AGENTS
+from a40console.gateway.session_store import Frozen, frozen
 from a40console.gateway.sessions import SessionBook
 from a40console.model.codec import encode
 from a40console.model.figures import Estimated, Missing
-from a40console.model.session import SessionSigns
+from a40console.model.session import Outline, SessionSigns
 from a40console.model.snapshot import Session
 from a40console.service.api import ControlApi
 from a40console.service.board import Board
@@ -343,6 +347,68 @@ async def test_a_disk_that_takes_nothing_costs_the_file_alone(
 
     assert shelf.trouble is not None
     assert len(gateway.book.records()) == 2
+
+
+async def test_saving_holds_the_loop_for_no_longer_than_freezing_takes(
+    gateway: Gateway, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text, which takes most of the time, is made elsewhere, of what was there at the start."""
+    gateway.turn(Ask(who(), _long(0, 4000)), prompt=9000, cached=0)
+    loop_thread, made = threading.get_ident(), list[int]()
+    text = Frozen.text
+
+    def watched(self: Frozen) -> str:
+        made.append(threading.get_ident())
+        gateway.turn(Ask(who(), _long(0, 10)), prompt=9000, cached=0)
+        return text(self)
+
+    monkeypatch.setattr(Frozen, "text", watched)
+    await SessionShelf(file, gateway.book).save()
+    (session,) = json.loads(file.read_text(encoding="utf-8"))["sessions"]
+    (agent,) = session["agents"]
+
+    assert len(made) == 1
+    assert loop_thread not in made
+    assert (session["turns"], agent["sums"]["requests"], len(session["entries"])) == (1, 1, 1)
+    assert len(agent["baselines"][0]["outline"]) == len(HEAD) + 4000
+
+
+def test_freezing_a_session_that_is_as_large_as_they_get_is_quick(gateway: Gateway) -> None:
+    for number in range(KEPT_AGENTS):
+        asked = Ask(who(agent=f"Explore {number}"), _long(number, 1500))
+        gateway.turn(asked, prompt=9000, cached=0)
+    (record,) = gateway.book.records()
+    assert record.blocks() > 30_000
+
+    began_s = time.process_time()
+    made = frozen(record, whole=True)
+    froze_s = time.process_time() - began_s
+
+    assert froze_s < 0.02
+    assert made.text().count('"digest"') > 15_000
+
+
+async def test_only_what_changed_is_encoded_again(
+    gateway: Gateway, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _busy_day(gateway)
+    shelf, made, text = SessionShelf(file, gateway.book), list[str](), Frozen.text
+
+    def watched(self: Frozen) -> str:
+        made.append(self.session.session)
+        return text(self)
+
+    monkeypatch.setattr(Frozen, "text", watched)
+    await shelf.save()
+    gateway.turn(Ask(who("other"), HEAD))
+    await shelf.save()
+    await shelf.save()
+
+    assert made == ["7f3a", "other", "other"]
+
+
+def _long(number: int, pieces: int) -> Outline:
+    return (*HEAD, *(block("tool_result", f"{number} {piece}", piece) for piece in range(pieces)))
 
 
 # --- over the API --------------------------------------------------------------------------------

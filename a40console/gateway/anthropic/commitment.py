@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from starlette.types import Send
+from starlette.types import Message, Send
 
 from a40console.gateway.anthropic.guard import PING
 
@@ -37,6 +37,9 @@ class Outlet:
     def __init__(self, send: Send, request_id: str, timing: Timing) -> None:
         self.committed = False
         """The client has its status: from here on, errors are events."""
+
+        self.finished = False
+        """The last of the answer is on its way."""
 
         self._send = send
         self._request_id = request_id.encode("latin-1")
@@ -71,7 +74,14 @@ class Outlet:
     async def finish(self, events: bytes = b"") -> None:
         """Send the last events; the stream is over."""
         await self.close()
+        self.finished = True
         await self._send({"type": "http.response.body", "body": events, "more_body": False})
+
+    async def whole(self, head: Message, body: bytes) -> None:
+        """Send an answer that is no stream."""
+        self.committed = self.finished = True
+        await self._send(head)
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def close(self) -> None:
         """Send no more pings."""

@@ -7,7 +7,6 @@ go to the engine at a time, so that its tokenizer stays free for those who wait 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, Protocol
 
 from starlette.datastructures import Headers
@@ -16,19 +15,19 @@ from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.address import written_address
 from a40console.gateway.answer import tokens
-from a40console.gateway.anthropic.asked import Asked, read_asked
+from a40console.gateway.anthropic.asked import read_asked
 from a40console.gateway.anthropic.failures import refusal_of
 from a40console.gateway.asking import ask_engine
-from a40console.gateway.bodies import BodyLimits, HeldBudget, declared_length, read_body
+from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
 from a40console.gateway.departure import ClientLeftError, unless_left
 from a40console.gateway.dialect import Dialect
+from a40console.gateway.reading import BodyReading
 from a40console.gateway.refusals import Refusal, refuse
 from a40console.gateway.translation import to_chat, to_native
 from a40console.gateway.upstream import EngineSessions, Upstream, UpstreamState
 from a40console.model.session import Outline
 
 AT_ONCE = 2
-_LARGE_BYTES = 512 * 1024
 _PATIENCE_S = 30.0
 _ASK_S = 20.0
 _RETRY_S = 2.0
@@ -109,9 +108,11 @@ class CountRoute:
         counter: TokenCounter,
         budget: HeldBudget,
         limits: BodyLimits,
+        reading: BodyReading,
         book: CountBook | None = None,
     ) -> None:
         self._book = book
+        self._reading = reading
         self._state = state
         self._dialects = dialects
         self._counter = counter
@@ -135,28 +136,26 @@ class CountRoute:
         self._serving()
         body = await read_body(receive, declared_length(headers), self._budget, self._limits)
         try:
-            raw = body.whole()
+            path = written_address(scope)
+            return await unless_left(receive, self._counted(body, headers, path))
         finally:
             body.discard()
+
+    async def _counted(self, body: Body, headers: Headers, path: str) -> int:
+        """The body's room stays taken to the end: what was read of it takes as much."""
         upstream = self._serving()
-
-        async def work() -> int:
-            dialect = await self._dialects.of(upstream)
-            asked = await self._read(raw, headers, written_address(scope), dialect)
-            counted = None
-            try:
-                counted = await self._counter.count(upstream, dialect, asked.body)
-            finally:
-                if self._book is not None and (counted is not None or dialect.counting == "none"):
-                    self._book.counted(asked.outline, counted)
-            return counted
-
-        return await unless_left(receive, work())
-
-    async def _read(self, raw: bytes, headers: Headers, path: str, dialect: Dialect) -> Asked:
-        """Read the body; a large one beside the event loop, where others' tokens pass."""
-        read = partial(read_asked, raw, headers, path, dialect, counting=True)
-        return await asyncio.to_thread(read) if len(raw) > _LARGE_BYTES else read()
+        dialect = await self._dialects.of(upstream)
+        asked = await self._reading.read(
+            body, lambda: read_asked(body.whole(), headers, path, dialect, counting=True)
+        )
+        body.rewrite(b"")
+        counted = None
+        try:
+            counted = await self._counter.count(upstream, dialect, asked.body)
+        finally:
+            if self._book is not None and (counted is not None or dialect.counting == "none"):
+                self._book.counted(asked.outline, counted)
+        return counted
 
     def _serving(self) -> Upstream:
         upstream = self._state.current()

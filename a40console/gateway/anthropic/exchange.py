@@ -7,7 +7,8 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import aiohttp
@@ -35,6 +36,7 @@ from a40console.gateway.dialect import Dialect
 from a40console.gateway.meter import Meter, Outcome, Passage
 from a40console.gateway.openai import OpenAIReader, additions_for
 from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
+from a40console.gateway.reading import BodyReading
 from a40console.gateway.refusals import Refusal, refuse
 from a40console.gateway.sessions import SessionBook
 from a40console.gateway.translation import ChatToMessages, to_chat, to_native
@@ -51,9 +53,6 @@ log = logging.getLogger(__name__)
 _MESSAGES, _CHAT = "/v1/messages", "/v1/chat/completions"
 _WHOLE_LIMIT_BYTES = 32 * 1024 * 1024
 _ERROR_LIMIT_BYTES = 256 * 1024
-_BY_THREAD_FROM_BYTES = 512 * 1024
-"""From here on a body is read beside the event loop, one at a time: others' tokens do not wait for
-it, and what reading takes on top of the bodies is taken once."""
 
 _OUR_FAULT = "The gateway failed on this request. Send it again; its log has the details."
 
@@ -77,8 +76,7 @@ class MessagesDoors:
     dialects: DialectSource
     book: SessionBook
     timing: Timing
-    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    """Held by whoever reads a large body."""
+    reading: BodyReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,9 @@ class MessagesExchange:
             self._door.engine()
             body = await self._read()
             try:
-                return await unless_left(self._receive, self._exchange(body))
+                outlet = self._outlet
+                exchange = self._exchange(body)
+                return await unless_left(self._receive, exchange, lambda: outlet.finished)
             finally:
                 body.discard()
         except Refusal as refusal:
@@ -195,11 +195,9 @@ class MessagesExchange:
     async def _open(self, session: aiohttp.ClientSession, upstream: Upstream, body: Body) -> Opened:
         dialect = await self._doors.dialects.of(upstream)
         read = (body, upstream, dialect)
-        if body.length < _BY_THREAD_FROM_BYTES:
-            asked, dialect, engines = self._read_question(*read)
-        else:
-            async with self._doors.reading:
-                asked, dialect, engines = await asyncio.to_thread(self._read_question, *read)
+        asked, dialect, engines = await self._doors.reading.read(
+            body, partial(self._read_question, *read)
+        )
         question = self._take(body, asked, upstream, dialect, engines)
         del asked, engines
         request = self._request(upstream, dialect, body.length)
@@ -329,8 +327,8 @@ class MessagesExchange:
             (b"x-request-id", told),
         ]
         self._passage.status = 200
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self._send({"type": "http.response.body", "body": text, "more_body": False})
+        head = {"type": "http.response.start", "status": 200, "headers": headers}
+        await self._outlet.whole(head, text)
         return "completed"
 
     def _message(self, found: Mapping[str, Any], question: Question) -> dict[str, Any] | None:

@@ -90,8 +90,8 @@ def refusal_of(
 def told_in_stream(error: object, *, begun: bool) -> tuple[str, str]:
     """The kind and the words for an error that came inside a stream, or before its first event.
 
-    Before any content a client repeats an overload as a stream. What is its own fault, an
-    overflow above all, is named as that: it then asks without a stream and is told by status.
+    Before any content a client repeats an overload as a stream. What is its own fault is named as
+    that; by an overflow's words it compacts, within a stream as well.
     """
     said = error if isinstance(error, dict) else {"message": error}
     message = str(said.get("message") or "The engine reported an error without a word.")

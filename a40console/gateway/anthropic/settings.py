@@ -54,7 +54,7 @@ def read_limit(limit: object) -> int:
 
 
 def fitted_limit(limit: int, prompt_bytes: int, dialect: Dialect) -> int:
-    """A limit that the engine's window holds beside the prompt.
+    """A limit that the engine takes: the client's own, where the engine makes it fit itself.
 
     Older engines refuse a request whose prompt and limit together are more than the window, and a
     client that does not know the window asks for 32,000 tokens. How many tokens the prompt has
@@ -66,6 +66,8 @@ def fitted_limit(limit: int, prompt_bytes: int, dialect: Dialect) -> int:
         return min(limit, _LONGEST_LIMIT)
     if limit >= window and dialect.route == "translated":
         return window  # no limit at all: then the engine itself goes by what is left
+    if dialect.clamps:
+        return min(limit, window)
     prompt = prompt_bytes // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
     room = max(window - prompt, window // 4, 1)
     return min(limit, room)

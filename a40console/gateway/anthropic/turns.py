@@ -1,7 +1,9 @@
 """Messages for an engine whose template may know nothing of system turns within a conversation.
 
-What becomes of a message depends on those before it alone, never on those after: the prompt of a
-later turn begins with the prompt of the earlier one, and the prefix cache keeps its worth.
+What becomes of a message depends on those before it, never on what is asked later: the prompt of
+a later turn begins with the prompt of the earlier one, and the prefix cache keeps its worth. The
+one thing that looks ahead is a system turn after an answer: where it was the newest message once,
+it stays the user's for good.
 """
 
 from __future__ import annotations
@@ -82,9 +84,12 @@ class Conversation:
 
     def messages(self) -> list[dict[str, Any]]:
         """What the engine gets: one message at least, where all of them were the head's."""
+        self._give_to_user()
         return [_message(turn) for turn in self.turns or (Turn("user"),)]
 
     def _add(self, role: Literal["user", "assistant"], pieces: list[Piece]) -> None:
+        if role == "assistant":
+            self._give_to_user()
         last = self.turns[-1] if self.turns else None
         if last is not None and last.open and role == "user":
             last.open = False
@@ -96,7 +101,8 @@ class Conversation:
         """Put a system turn where it neither moves nor is the last word.
 
         After a user's turn it always joins that turn: there it was the newest message once, and a
-        prompt that ends in a system turn derails tool calls.
+        prompt that ends in a system turn derails tool calls. After an answer it may keep its place
+        only before the user's next words.
         """
         last = self.turns[-1] if self.turns else None
         if last is None:
@@ -107,6 +113,14 @@ class Conversation:
             self.turns.append(Turn("system", pieces))
         else:
             self.turns.append(Turn("user", _folded(pieces), open=True))
+
+    def _give_to_user(self) -> None:
+        """System turns that nobody spoke after but the model: they are, or were, the last word."""
+        said: list[Piece] = []
+        while self.turns and self.turns[-1].role == "system":
+            said[:0] = _folded(self.turns.pop().pieces)
+        if said:
+            self.turns.append(Turn("user", said))
 
     def _system_pieces(self, content: object, number: int | None, where: str) -> list[Piece]:
         kind: BlockKind = "system" if number is None else "system turn"

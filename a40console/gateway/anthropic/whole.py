@@ -8,6 +8,7 @@ from typing import Any
 
 from a40console.gateway.anthropic.guard import Called
 from a40console.gateway.anthropic.shape import Usage, message_head, stop_reason, stop_sequence
+from a40console.gateway.translation.pieces import input_of, settled
 
 
 def whole_message(
@@ -65,14 +66,11 @@ def _read(block: object, spare_id: str) -> dict[str, Any] | None:
     return None
 
 
-def _input(value: object) -> object:
-    """A call's arguments; none are an empty object, and JSON in a text is what it says."""
-    if not isinstance(value, str):
-        return {} if value is None else value
-    try:
-        return json.loads(value) if value.strip() else {}
-    except (ValueError, RecursionError):
-        return {"__unparsedToolInput": {"raw": value, "len": len(value)}}
+def _input(value: object) -> dict[str, Any]:
+    """A call's arguments, an object whatever came: none are an empty one, a text is read."""
+    if isinstance(value, dict):
+        return value
+    return input_of(settled(value if isinstance(value, str) else json.dumps(value)))
 
 
 def _is_blank(block: Mapping[str, Any]) -> bool:

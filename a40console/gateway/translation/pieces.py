@@ -34,15 +34,17 @@ class Words:
         self.kind = kind
         self.opened = False
         self._signature = signature
-        self._held = ""
+        self._held: list[str] = []
+        self._readable = False
 
     def add(self, text: str) -> None:
         """More of it has come."""
-        self._held += text
+        self._held.append(text)
+        self._readable = self._readable or not text.isspace()
 
     def flow(self, index: int) -> list[Event]:
         """Whatever is held, once any of it can be read."""
-        if not self.opened and not self._held.strip():
+        if not self._readable:
             return []
         return self._say(index) if self._held else []
 
@@ -71,48 +73,56 @@ class Words:
             if self.kind == "thinking":
                 block["signature"] = ""
             events.append(_start(index, block))
-        text, self._held = self._held, ""
+        text, self._held = "".join(self._held), []
         return [*events, _delta(index, f"{self.kind}_delta", self.kind, text)]
 
 
 class Call:
-    """A call of a tool; its arguments flow as they come, from the brace that opens them."""
+    """A call of a tool; its arguments flow as they come, from the brace that opens them.
+
+    They may be long, as a file that is written: what comes is put together only where the whole
+    is asked for, and none of it is looked through twice.
+    """
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
         self.name = ""
         self.opened = False
-        self._arguments = ""
+        self._fragments: list[str] = []
         self._sent = 0
+        self._begins = self._ends = ""
+        self._whole_at = (0, False)
 
     def add(self, function: dict[str, Any]) -> None:
         """More of it has come: its name, or a piece of its arguments."""
         name, arguments = function.get("name"), function.get("arguments")
         if not self.name and isinstance(name, str):
             self.name = name
-        if isinstance(arguments, str):
-            self._arguments += arguments
-        elif isinstance(arguments, dict):
-            self._arguments += json.dumps(arguments)
+        text = json.dumps(arguments) if isinstance(arguments, dict) else arguments
+        if not isinstance(text, str) or not text:
+            return
+        self._fragments.append(text)
+        if seen := text.strip():
+            self._begins = self._begins or seen[0]
+            self._ends = seen[-1]
 
     def flow(self, index: int) -> list[Event]:
         """Start and arguments as far as they came; nothing before the name is known."""
         if not self.name:
             return []
         events = [] if self.opened else [self._open(index)]
-        if self._sent < len(self._arguments) and self._arguments.lstrip()[:1] == "{":
-            events.append(self._pass(index, self._arguments[self._sent :]))
-            self._sent = len(self._arguments)
+        if self._begins == "{" and self._sent < len(self._fragments):
+            events.append(self._pass(index, "".join(self._fragments[self._sent :])))
+            self._sent = len(self._fragments)
         return events
 
     def complete(self) -> bool:
         """Whether its arguments are a whole object: nothing can be missing of them."""
-        if self._arguments.rstrip()[-1:] != "}":
+        if self._ends != "}":
             return False
-        try:
-            return isinstance(json.loads(self._arguments), dict)
-        except (ValueError, RecursionError):
-            return False
+        if self._whole_at[0] != len(self._fragments):
+            self._whole_at = (len(self._fragments), _is_object("".join(self._fragments)))
+        return self._whole_at[1]
 
     def close(self, index: int) -> list[Event]:
         """Arguments that did not flow, as an object where they can be one, and the end."""
@@ -121,7 +131,7 @@ class Call:
         end: Event = {"type": "content_block_stop", "index": index}
         if self._sent:
             return [end]
-        return [self._pass(index, settled(self._arguments)), end]
+        return [self._pass(index, settled("".join(self._fragments))), end]
 
     def _open(self, index: int) -> Event:
         self.opened = True
@@ -148,13 +158,21 @@ def settled(arguments: str) -> str:
 
 def input_of(arguments: str) -> dict[str, Any]:
     """A call's input out of its arguments; what is no object is kept in Claude Code's words."""
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        value = None
+    value = _read(arguments)
     if isinstance(value, dict):
         return value
     return {UNPARSED: {"raw": arguments, "len": len(arguments)}}
+
+
+def _is_object(text: str) -> bool:
+    return isinstance(_read(text), dict)
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _start(index: int, block: dict[str, Any]) -> Event:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from a40console.engines.ports import describe, who_holds
-from a40console.files import lock_holder
+from a40console.errors import ConsoleError
+from a40console.files import holder_told, lock_holder
 from a40console.model.check import Check, CheckState
 from a40console.operations.checks.asked import Asked
+from a40console.operations.gateway_address import gateway_address
 from a40console.paths import Paths
 
 GROUP = "console"
@@ -71,7 +73,7 @@ def _socket_path(paths: Paths) -> Check:
 def _service(paths: Paths, holder: int | None) -> Check:
     if holder is None:
         return _check("service", "ok", "none runs; the console starts it")
-    named = f"runs, process {holder}" if holder else "runs"
+    named = f"runs, {holder_told(paths.service_lock)}"
     with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
         probe.settimeout(ANSWER_TIMEOUT_S)
         probe.connect(str(paths.control_socket))
@@ -92,10 +94,12 @@ def _port(asked: Asked, holder: int | None) -> Check:
     if holder is not None:
         return _check("gateway port", "ok", f"{place}, the running service's")
     try:
-        family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
+        family, address = gateway_address(gateway.host, gateway.port)
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((gateway.host, gateway.port))
+            probe.bind(address)
+    except ConsoleError as error:
+        return _check("gateway port", "missing", f"{error.message}: {error.evidence}", error.remedy)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             mend = "Set another in config.toml: [gateway] port = 8081"

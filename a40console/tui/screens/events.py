@@ -93,7 +93,7 @@ class EventsScreen(MonitorScreen):
     @on(ScreenSuspend)
     def _pause(self) -> None:
         self.workers.cancel_group(self, "journal")
-        self.workers.cancel_group(self, "page")
+        self._stop_paging()
 
     @work(group="journal", exclusive=True)
     async def _read(self) -> None:
@@ -235,7 +235,10 @@ class EventsScreen(MonitorScreen):
             self._narrow(Filter())
 
     def _narrow(self, filter_: Filter) -> None:
-        self.workers.cancel_group(self, "page")
-        self._paging = False
+        self._stop_paging()
         self._journal.begin_again(filter_)
         self._list()
+
+    def _stop_paging(self) -> None:
+        self.workers.cancel_group(self, "page")
+        self._paging = False  # a worker that had not begun when it was cancelled says so never
