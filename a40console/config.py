@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from a40console.errors import UsageError
 from a40console.model.engine import MessagesRoute
-from a40console.model.toml_text import parse_toml
 from a40console.model.profile import LIMIT_USD_PER_HOUR
+from a40console.model.toml_text import parse_toml
 
 _CLOSED = ConfigDict(extra="forbid")
 

@@ -74,9 +74,10 @@ def lead(
     )
     if not words or words[0] in _HERE:
         return Lead(link.paths(paths))
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    words, told = off_the_line(words)
+    terminal = told is None and sys.stdin.isatty() and sys.stdout.isatty()
     call = link.there([*options, *words], terminal=terminal)
-    code = subprocess.run(call, check=False).returncode
+    code = subprocess.run(call, input=told, check=False).returncode
     if code == SSH_FAILED:
         raise NoServiceError(
             f"The link to {link.target} broke while {words[0]} ran",
@@ -85,6 +86,35 @@ def lead(
             f"a40console --ssh {link.target} status",
         )
     return Lead(paths, code if code >= 0 else _SIGNALLED - code)
+
+
+def off_the_line(words: Sequence[str]) -> tuple[Sequence[str], bytes | None]:
+    """A call over there without the question that is asked, and the question for its input.
+
+    A command line can be read by everybody on a machine; `ask -` reads its standard input.
+
+    Raises:
+        UsageError: If the question is in several words, which would be read as well.
+    """
+    if not words or words[0] != "ask":
+        return words, None
+    from a40console.commands.ask import command
+
+    def read(arguments: Sequence[str]) -> dict[str, object]:
+        ctx = click.Context(command, info_name="ask", resilient_parsing=True)
+        if command.parse_args(ctx, list(arguments)):
+            raise UsageError("ask takes one text", remedy='In quotes: a40console ask "…"')
+        return ctx.params
+
+    asked = read(words[1:])
+    text = asked.get("text")
+    if not isinstance(text, str) or text == "-":
+        return words, None
+    for place, word in enumerate(words[1:], 1):
+        without = [*words[:place], "-", *words[place + 1 :]]
+        if word == text and read(without[1:]) == {**asked, "text": "-"}:
+            return without, text.encode("utf-8", "surrogateescape")
+    return words, None
 
 
 def _may_start() -> MayStart:

@@ -40,8 +40,9 @@ async def connect(paths: Paths) -> ServiceClient:
         await client.close()
         if paths.remote or paths.control_socket.exists() or not is_locked(paths):
             raise
+        holder = files.holder_told(paths.service_lock)
         raise NoServiceError(
-            f"A service runs, {files.holder_told(paths.service_lock)}, but its control socket is gone",
+            f"A service runs, {holder}, but its control socket is gone",
             evidence=f"{paths.control_socket} was removed",
             remedy="Restart it: a40console stop, then this command again. "
             "The engine keeps running.",

@@ -17,12 +17,14 @@ from a40console.gateway.address import AnyPrefix
 from a40console.gateway.allocator import return_freed_memory
 from a40console.gateway.anthropic.catalogue import Catalogue
 from a40console.gateway.anthropic.commitment import TIMING, Timing
-from a40console.gateway.anthropic.counting import CountRoute, DialectOf, TokenCounter
+from a40console.gateway.anthropic.counting import CountRoute, TokenCounter
 from a40console.gateway.anthropic.exchange import MessagesDoors, MessagesRoute
 from a40console.gateway.anthropic.hello import hello_routes
 from a40console.gateway.auth import Authoriser, RequireAuthorisation
 from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.client_limits import ClientLimits, LimitClients
+from a40console.gateway.dialect import DialectOf
+from a40console.gateway.faults import FaultsWithoutTexts
 from a40console.gateway.meter import Meter
 from a40console.gateway.probing import Dialects
 from a40console.gateway.reading import BodyReading
@@ -105,6 +107,7 @@ def build_gateway(
             *hello_routes(),
         ],
         middleware=[
+            Middleware(FaultsWithoutTexts),
             Middleware(AnyPrefix),
             Middleware(RequireAuthorisation, authorise=authorise),
             Middleware(LimitClients, limits=client_limits),

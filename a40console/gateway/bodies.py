@@ -120,7 +120,8 @@ class Body:
         self._budget = budget
         self._taken = 0
         self._pieces: deque[Piece] = deque()
-        self._reading: asyncio.Future[Any] | None = None
+        self._is_read = False
+        self._discarded = False
 
     async def reserve(self, size: int, wait_s: float) -> None:
         """Take room for more of the body.
@@ -231,15 +232,20 @@ class Body:
 
     def hold(self, reading: asyncio.Future[Any]) -> None:
         """Keep it until a thread that reads it is done, whoever discards it meanwhile."""
-        self._reading = reading
+        self._is_read = True
+        reading.add_done_callback(self._let_go)
 
     def discard(self) -> None:
         """Give up whatever is still held; what a thread reads, once it is done."""
-        if self._reading is not None and not self._reading.done():
-            self._reading.add_done_callback(lambda _: self.discard())
-            return
-        self._pieces.clear()
-        self._give_back(self._taken)
+        self._discarded = True
+        if not self._is_read:
+            self._pieces.clear()
+            self._give_back(self._taken)
+
+    def _let_go(self, _: asyncio.Future[Any]) -> None:
+        self._is_read = False
+        if self._discarded:
+            self.discard()
 
     def _give_back(self, size: int) -> None:
         size = min(size, self._taken)

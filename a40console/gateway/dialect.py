@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
+
+from a40console.gateway.upstream import Upstream
 
 Route: TypeAlias = Literal["native", "translated"]
 """The engine's own Messages API, or its chat completions with our translation around them."""
@@ -52,7 +54,10 @@ class Dialect:
     """Whether the native API says which stop sequence ended an answer."""
 
     clamps: bool = False
-    """Whether a limit that is more than the window leaves is taken, and means all that is left."""
+    """Whether a limit that is more than the window leaves is taken, and means all that is left.
+
+    vLLM 0.32 does so, up to the whole window; 0.27 refuses it.
+    """
 
     def for_body(self, body: dict[str, Any]) -> Dialect:
         """The dialect for one request: what the native API would not honour is translated."""
@@ -80,3 +85,10 @@ class Dialect:
                 counted[self.counting],
             )
         )
+
+
+class DialectOf(Protocol):
+    """Knows how an engine wants to be asked."""
+
+    async def of(self, upstream: Upstream) -> Dialect:
+        """The dialect of the engine that serves, found out where it is not known."""

@@ -27,7 +27,7 @@ class HeadLimits:
 
 
 class LimitedHeads(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself waits for ever for heads, of any size, and for readers."""
+    """uvicorn's protocol, which by itself waits for ever: for heads, of any size, and readers."""
 
     limits = HeadLimits()
     patience = Patience()

@@ -32,6 +32,19 @@ def new_request_id() -> str:
     return f"a40-{secrets.token_hex(12)}"
 
 
+def serving(state: UpstreamState) -> Upstream:
+    """The engine that serves.
+
+    Raises:
+        Refusal: If none does, with why.
+    """
+    upstream = state.current()
+    if upstream is None:
+        why = state.why_not()
+        raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
+    return upstream
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """What the engine is sent, but for the body."""
@@ -55,11 +68,7 @@ class EngineDoor:
         Raises:
             Refusal: If none does.
         """
-        upstream = self._state.current()
-        if upstream is None:
-            why = self._state.why_not()
-            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
-        return upstream
+        return serving(self._state)
 
     async def open(
         self, session: aiohttp.ClientSession, request: EngineRequest, body: Body

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import aiohttp
 
@@ -16,13 +16,13 @@ from a40console.gateway.upstream import Upstream, request_headers, upstream_url
 
 COUNT, TOKENIZE, MODELS = "/v1/messages/count_tokens", "/tokenize", "/v1/models"
 PROPS, TEMPLATE, VERSION = "/props", "/apply-template", "/version"
-RENDER = "/v1/chat/completions/render"
 _ASK_S = 10.0
 _REQUEST_ID = "a40-probe"
 _BUSY = frozenset({408, 425, 429, 502, 503, 504})
 _WORDS = 160
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)")
 _TELLS_STOPS_FROM = (0, 32)
+_CLAMPS_FROM = (0, 32)
 
 _HEAD, _LATER = "You answer in one word.", "The time is noon."
 _BEFORE = (
@@ -38,6 +38,9 @@ _PICTURE = (
     "QmCC"
 )
 """A red square of 64 pixels: smaller ones are refused by some models that see."""
+
+
+Release: TypeAlias = tuple[int, int]
 
 
 class PassingError(Exception):
@@ -71,6 +74,7 @@ class Probe:
         self._session = session
         self._upstream = upstream
         self._evidence: list[str] = []
+        self._version: object = None
 
     async def dialect(self) -> Dialect:
         """All answers together.
@@ -82,7 +86,8 @@ class Probe:
         native = counted.count() is not None
         route = self._route(counted, native=native)
         counting = await self._counting(counted, route)
-        tells_stops = await self._tells_stops(route, native=native)
+        release = await self._release()
+        tells_stops = self._tells_stops(route, release, native=native)
         window = await self._window()
         return Dialect(
             route=route,
@@ -91,7 +96,7 @@ class Probe:
             counting=counting,
             served_name=self._upstream.served_name,
             max_model_len=window,
-            clamps=await self._clamps(window),
+            clamps=release is not None and release >= _CLAMPS_FROM,
             evidence=tuple(self._evidence),
             running_usage=self._upstream.kind in ("vllm", "sim"),
             results_first=self._upstream.kind != "llamacpp",
@@ -128,7 +133,15 @@ class Probe:
     def _forced(self, route: Route) -> bool:
         return self._upstream.messages_route == route
 
-    async def _tells_stops(self, route: Route, *, native: bool) -> bool:
+    async def _release(self) -> Release | None:
+        """A vLLM's; None of another engine, or of one that does not tell."""
+        if self._upstream.kind != "vllm":
+            return None
+        self._version = (await self._ask("GET", VERSION)).body.get("version")
+        number = _RELEASE.match(self._version) if isinstance(self._version, str) else None
+        return None if number is None else (int(number[1]), int(number[2]))
+
+    def _tells_stops(self, route: Route, release: Release | None, *, native: bool) -> bool:
         """Whether its Messages API names the stop sequence that ended an answer.
 
         vLLM does so from 0.32 on; 0.27 calls it the answer's own end.
@@ -137,11 +150,9 @@ class Probe:
             return True
         if self._upstream.kind != "vllm":
             return True
-        version = (await self._ask("GET", VERSION)).body.get("version")
-        number = _RELEASE.match(version) if isinstance(version, str) else None
-        tells = number is not None and (int(number[1]), int(number[2])) >= _TELLS_STOPS_FROM
+        tells = release is not None and release >= _TELLS_STOPS_FROM
         if not tells:
-            named = f"this vLLM, {version}," if number is not None else "a vLLM without a version"
+            named = f"this vLLM, {self._version}," if release else "a vLLM without a version"
             self._say(
                 f"{named} does not say which stop sequence ended an answer; requests with stop "
                 "sequences are translated"
@@ -242,18 +253,6 @@ class Probe:
         ours = [one for one in entries if one.get("id") == self._upstream.served_name]
         lengths = [tokens(one, "max_model_len") for one in ours or entries]
         return next((length for length in lengths if length), None)
-
-    async def _clamps(self, window: int | None) -> bool:
-        """Whether it takes a limit of the whole window beside a prompt.
-
-        vLLM judges a request that it only renders as one that it would serve: from 0.32 on it
-        takes it, 0.27 refuses it. An engine that cannot be asked gets limits that fit.
-        """
-        if window is None or self._upstream.kind != "vllm":
-            return False
-        return (
-            await self._ask("POST", RENDER, {"messages": [_AFTER], "max_tokens": window})
-        ).status == 200
 
     async def _count(self, messages: list[dict[str, Any]], system: str | None = None) -> _Said:
         body: dict[str, Any] = {"messages": messages}

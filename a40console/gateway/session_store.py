@@ -324,7 +324,7 @@ def _told_baseline(baseline: Baseline) -> dict[str, Any]:
 
 
 def _json(told: dict[str, Any]) -> str:
-    """The text, agent by agent: each is written without a pause in which anything else could run."""
+    """The text, agent by agent: while one is written, nothing else can run."""
     agents = ",".join(_compact(agent) for agent in told.pop("agents"))
     return f'{_compact(told)[:-1]},"agents":[{agents}]}}'
 

@@ -40,14 +40,11 @@ def encode(value: Any) -> Json:
         case Missing(reason):
             return {"missing": reason}
         case Estimated(number):
-            told = encode(number)
-            return told if told is _NOT_FINITE else {"value": told, "estimated": True}
+            return {"value": number, "estimated": True} if _is_finite(number) else _NOT_FINITE
         case enum.Enum():
             return value.value
-        case Decimal():
-            return encode(float(value)) if value.is_finite() else _NOT_FINITE
-        case float():
-            return value if isfinite(value) else _NOT_FINITE
+        case Decimal() | float():
+            return float(value) if _is_finite(value) else _NOT_FINITE
         case tuple() | list():
             return [encode(item) for item in value]
         case Mapping():
@@ -56,6 +53,13 @@ def encode(value: Any) -> Json:
             return {name: encode(getattr(value, name)) for name in _names(type(value))}
         case _:
             return value
+
+
+def _is_finite(number: float | Decimal) -> bool:
+    """Whether it is a number in JSON, which a `Decimal` may be too large for."""
+    if isinstance(number, Decimal) and number.is_snan():
+        return False
+    return isinstance(number, int) or isfinite(number)
 
 
 def _names(kind: type) -> tuple[str, ...]:

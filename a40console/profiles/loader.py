@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -160,16 +161,21 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "gpu_memory_utilization must be in 0 to 1"
     if profile.port is not None and not 0 < profile.port < 65536:
         yield "port must be in 1 to 65535"
-    if profile.usd_per_hour is not None and profile.usd_per_hour < 0:
-        yield "usd_per_hour must not be negative"
-    if profile.usd_per_hour is not None and profile.usd_per_hour >= LIMIT_USD_PER_HOUR:
-        yield f"usd_per_hour must be less than {LIMIT_USD_PER_HOUR}"
+    if profile.usd_per_hour is not None:
+        yield from _price_faults(profile.usd_per_hour)
     if profile.kind == "sim" and profile.executable is not None:
         yield "executable: the simulated engine comes with the console and runs no other program"
     if profile.speculation is not None:
         yield from _speculation_faults(profile.speculation)
     if profile.file is not None:
         yield from _file_faults(profile, profile.file)
+
+
+def _price_faults(usd_per_hour: Decimal) -> Iterator[str]:
+    if usd_per_hour < 0:
+        yield "usd_per_hour must not be negative"
+    if usd_per_hour >= LIMIT_USD_PER_HOUR:
+        yield f"usd_per_hour must be less than {LIMIT_USD_PER_HOUR}"
 
 
 def _nul_faults(value: object, key: str) -> Iterator[str]:

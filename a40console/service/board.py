@@ -33,9 +33,7 @@ class Board:
     def pin(self, snapshot: Snapshot) -> None:
         """Publish a snapshot."""
         self.snapshot = snapshot
-        self._line = json.dumps(
-            encode(snapshot), separators=(",", ":"), allow_nan=False
-        ).encode()
+        self._line = json.dumps(encode(snapshot), separators=(",", ":"), allow_nan=False).encode()
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

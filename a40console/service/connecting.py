@@ -34,9 +34,7 @@ by tokenizer)."""
 BARE_PROMPT_TOKENS = 1000
 """The same with `claude --bare`."""
 
-ROOMY_TOKENS = (
-    (BUFFER_TOKENS + PROMPT_TOKENS + WORK_TOKENS) * OUTPUT_SHARE // (OUTPUT_SHARE - 1)
-)
+ROOMY_TOKENS = (BUFFER_TOKENS + PROMPT_TOKENS + WORK_TOKENS) * OUTPUT_SHARE // (OUTPUT_SHARE - 1)
 """From here on a quarter of the window for the answer leaves the prompt and the work their room."""
 
 _PROXY_CUTS = (

@@ -88,6 +88,14 @@ class SessionsBlock:
     """Whether the engine cannot count prompts for `count_tokens`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """Time to first token of a session's turns."""
+
+    last_s: Figure
+    median_s: Figure
+
+
 class Sessions:
     """Reads the book for snapshots and for whoever asks after one session.
 
@@ -99,6 +107,9 @@ class Sessions:
     def __init__(self, book: SessionBook, wall: Callable[[], float] = time.time) -> None:
         self.book = book
         self._wall = wall
+        self._waits: dict[str, tuple[Record, int, _Waits]] = {}
+        """By session, with the revision of which they are."""
+
         self._around = Around(
             slots=Missing("no snapshot yet"),
             window_tokens=Missing("no engine runs"),
@@ -117,6 +128,8 @@ class Sessions:
             for record in reversed(self.book.records())
             if record.live or now_s - record.last_s <= SHOWN_FOR_S
         ]
+        names = {record.session for record in shown}
+        self._waits = {name: held for name, held in self._waits.items() if name in names}
         counts = self.book.counts
         return SessionsBlock(
             sessions=tuple(self._row(record, phases, now_s) for record in shown),
@@ -152,7 +165,7 @@ class Sessions:
     def _row(self, record: Record, phases: Mapping[str, Phase], now_s: float) -> Session:
         sums, here = record.sums(), standing(record, phases, now_s)
         generated = view_of.generated_tokens(sums)
-        waits = view_of.first_tokens_s(record.entries)
+        waits = self._first_tokens(record)
         return Session(
             session=record.session,
             client=view_of.named(record.client, "the client does not name itself"),
@@ -173,11 +186,21 @@ class Sessions:
             started_at=iso_utc(record.started_s),
             last_at=iso_utc(record.last_s),
             tokens_per_s=_live_speed(self._around.slots, record.session, here),
-            ttft_last_s=waits[-1] if waits else NO_TURN,
-            ttft_median_s=round(median(waits), 3) if waits else NO_TURN,
+            ttft_last_s=waits.last_s,
+            ttft_median_s=waits.median_s,
             compacts_at_tokens=self._window(record).compacts_at_tokens,
             capturing=self.book.captures.is_on(record.session),
         )
+
+    def _first_tokens(self, record: Record) -> _Waits:
+        """Looked for among hundreds of requests only where one has come or ended since."""
+        known = self._waits.get(record.session)
+        if known is not None and known[0] is record and known[1] == record.revision:
+            return known[2]
+        waits = view_of.first_tokens_s(record.entries)
+        found = _Waits(waits[-1], round(median(waits), 3)) if waits else _Waits(NO_TURN, NO_TURN)
+        self._waits[record.session] = record, record.revision, found
+        return found
 
     def _window(self, record: Record) -> ClientWindow:
         true_tokens = self._around.window_tokens

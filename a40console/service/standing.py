@@ -1,4 +1,4 @@
-"""How the worker itself stands: whether it came back, whether it lasts, whether it is supervised."""
+"""How the worker itself stands: whether it came back, lasts, and is supervised."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ class Standing:
         if self._failures == 0:
             self._record("service.started", "the service starts", "info")
         elif self._failures < AGAIN_AND_AGAIN:
-            self._record(
-                "service.started", "the service is back after its worker ended", "warn"
-            )
+            self._record("service.started", "the service is back after its worker ended", "warn")
         elif self._failures == AGAIN_AND_AGAIN:
             self._record(
                 "service.failing",

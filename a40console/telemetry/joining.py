@@ -15,6 +15,7 @@ from a40console.telemetry.feeds import Evidence
 from a40console.telemetry.matching import (
     Pair,
     ended_since,
+    make_room,
     match_by_order,
     our_id,
     pair_by_id,
@@ -150,6 +151,13 @@ class Joiner:
         lately = [row for row in evidence.ended if (row.ended_at_s or 0.0) > at_s - _ENDED_COUNTS_S]
         candidates = [*live, *(row for row in finished if ended_since(row, at_s - _ENDED_COUNTS_S))]
         self._matches = match_by_order([*rows, *lately], candidates, self._matches, read_at_s=at_s)
+        self._matches = make_room(
+            rows,
+            live,
+            self._matches,
+            slots=number(evidence.counters.gauge("max_running")),
+            read_at_s=at_s,
+        )
         self._matched.update(dict.fromkeys(self._matches.values()))
         while len(self._matched) > _KEPT_MATCHES:
             self._matched.popitem(last=False)

@@ -152,6 +152,39 @@ def _match(
                 break
 
 
+def make_room(
+    engine_rows: Sequence[EngineRow],
+    live: Sequence[GatewayRow],
+    matches: Mapping[str, str],
+    *,
+    slots: float | None,
+    read_at_s: float,
+) -> dict[str, str]:
+    """The matches, corrected by tokens that arrived since the slots were read.
+
+    Where more requests show tokens than slots are left for them, those that were sent last and show
+    none were given a slot by a wrong guess.
+    """
+    room = dict(matches)
+    ours = {row.request_id for row in live}
+    left = {engine for request_id, engine in room.items() if request_id not in ours}
+    held = {row.engine_id: row for row in engine_rows if row.engine_id not in left}
+    shown = [row for row in live if row.first_token_at_s and row.request_id not in room]
+    excess = 0 if slots is None else len(held) + len(shown) - int(slots)
+    silent = [
+        row for row in live if row.first_token_at_s is None and room.get(row.request_id) in held
+    ]
+    silent.sort(key=lambda row: row.sent_at_s or 0.0)
+    for row in shown[: max(0, excess)]:
+        for guessed in reversed(silent):
+            engine = held[room[guessed.request_id]]
+            if not engine.generated_tokens and _agree(engine, row, read_at_s):
+                room[row.request_id] = room.pop(guessed.request_id)
+                silent.remove(guessed)
+                break
+    return room
+
+
 def _settled(engine: EngineRow, gateway: GatewayRow, read_at_s: float) -> bool:
     """Whether both say the same of the first token; a request that does not stream never does."""
     if engine.generated_tokens:

@@ -18,12 +18,11 @@ from typing import Any, Self
 import uvicorn
 
 from a40console.gateway.anthropic.commitment import TIMING, Timing
-from a40console.gateway.anthropic.counting import DialectOf
 from a40console.gateway.app import Collaborators, build_gateway
 from a40console.gateway.auth import Authoriser, allow_this_machine
 from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.client_limits import ClientLimits
-from a40console.gateway.dialect import Dialect
+from a40console.gateway.dialect import Dialect, DialectOf
 from a40console.gateway.heads import LimitedHeads
 from a40console.gateway.meter import Meter
 from a40console.gateway.sessions import SessionBook

@@ -217,7 +217,7 @@ async def test_what_passes_is_not_read_where_the_streams_pass(
         readers.append(threading.get_ident())
         return read(data)
 
-    monkeypatch.setattr(module.json, "loads", watched)
+    monkeypatch.setattr(json, "loads", watched)
     captures = Captures(tmp_path)
     folder = captures.begin("7f3a")
     captures.asked(passage(), lambda: b'{"messages": [], "user": "me"}')

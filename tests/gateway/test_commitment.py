@@ -162,13 +162,13 @@ async def test_the_status_waits_for_the_engines_as_long_as_it_may() -> None:
         assert answer.status == 400
 
 
-async def test_replay_43_a_request_during_a_long_switch_is_held_and_answered() -> None:
-    async def switching(received: Received, reply: Reply) -> None:
+async def test_an_engine_that_is_slow_to_answer_is_waited_for_with_the_status_sent() -> None:
+    async def slow(received: Received, reply: Reply) -> None:
         await asyncio.sleep(0.6)
         await play(received, reply)
 
     async with (
-        StubEngine(switching) as engine,
+        StubEngine(slow) as engine,
         gateway(engine.upstream, timing=QUICK) as served,
     ):
         began = time.monotonic()

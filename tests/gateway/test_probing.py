@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from a40console.gateway.dialect import Dialect
-from a40console.gateway.probe import RENDER
 from a40console.gateway.probing import Dialects
 from tests.gateway.stub import Received, Reply, StubEngine, until
 
@@ -40,7 +39,6 @@ class Engine:
     """Answers like one kind of engine."""
 
     version = "0.33.0"
-    clamps = True
 
     def __init__(self, *, merges: bool = False, refuses: bool = False) -> None:
         self.merges = merges
@@ -56,14 +54,9 @@ class Engine:
         path = received.target
         if path in self.absent:
             return self.absent[path]
-        if path == "/v1/models":
-            return 200, MODELS
-        if path == "/version":
-            return 200, {"version": self.version}
-        if path == RENDER and self.clamps and received.json["max_tokens"] <= 32768:
-            return 200, {"sampling_params": {}}
-        if path == RENDER:
-            return 400, {"error": {"message": "This model's maximum context length is 32768"}}
+        told = {"/v1/models": MODELS, "/version": {"version": self.version}}
+        if path in told:
+            return 200, told[path]
         body = received.json
         assert body["model"] == "smollm2"
         roles = [message["role"] for message in body["messages"]]
@@ -108,13 +101,16 @@ async def test_a_newer_vllm_is_asked_natively() -> None:
     )
 
 
-async def test_an_engine_that_refuses_a_limit_beyond_what_is_left_gets_one_that_fits() -> None:
+@pytest.mark.parametrize(
+    ("version", "clamps"),
+    [({"version": "0.27.1"}, False), ({"version": "0.32.0"}, True), ({}, False)],
+)
+async def test_an_older_engine_gets_limits_that_fit(version: Any, clamps: bool) -> None:
     engine = Engine()
-    engine.clamps = False
-    assert not (await found(engine)).clamps
-    engine = Engine()
-    engine.absent[RENDER] = NO_API
-    assert not (await found(engine)).clamps
+    engine.absent["/version"] = (200, version)
+    assert (await found(engine)).clamps is clamps
+    assert (await found(engine, messages_route="translated")).clamps is clamps
+    assert not (await found(engine, kind="sim")).clamps
 
 
 async def test_a_vllm_that_moves_system_turns_to_the_head_gets_them_folded() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -73,6 +75,22 @@ async def test_turn_and_room_stay_taken_until_the_thread_of_one_who_left_is_done
     assert await waiting == 7
     assert budget.held_bytes == LARGE_BYTES
     assert not reading.busy
+
+
+async def test_what_was_read_is_not_kept_with_the_body() -> None:
+    class Asked:
+        """What a body holds, as objects."""
+
+    budget, reading = HeldBudget(2**24), BodyReading()
+    body = await body_of(budget, LARGE_BYTES)
+    read = weakref.ref(await reading.read(body, Asked))
+    await asyncio.sleep(0.01)
+    gc.collect()
+
+    assert read() is None
+    assert budget.held_bytes == LARGE_BYTES
+    body.discard()
+    assert budget.held_bytes == 0
 
 
 async def test_a_thread_that_fails_frees_its_turn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
+from a40console.gateway.anthropic.commitment import Timing
 from a40console.gateway.auth import require_token
+from a40console.gateway.dialect import Dialect
+from a40console.gateway.upstream import Upstream
 from tests.gateway.asking import FOLDING, Known, text, user
-from tests.gateway.stub import Received, Reply, StubEngine, call, gateway
+from tests.gateway.stub import Received, Reply, StubEngine, call, gateway, until
 
 TOKEN, SECRET = "a40-right-token-of-enough-length", "correct-horse-battery-staple"
 COUNT, MESSAGES, CHAT = "/v1/messages/count_tokens", "/v1/messages", "/v1/chat/completions"
@@ -127,3 +131,51 @@ async def test_32_megabytes_are_accepted_and_more_is_refused() -> None:
         assert (answer.status, said["error"]["type"]) == (413, "request_too_large")
         assert len(engine.requests) == 1
         assert served.budget.held_bytes == 0
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("waits_s", [0.0, 0.1], ids=["no status yet", "status sent"])
+@pytest.mark.parametrize(
+    ("path", "broken"),
+    [
+        (MESSAGES, "a40console.gateway.anthropic.exchange.to_native"),
+        (COUNT, "a40console.gateway.anthropic.counting.to_native"),
+        (CHAT, "a40console.gateway.relay.additions_for"),
+    ],
+)
+async def test_a_fault_of_our_own_is_logged_by_its_place_and_without_anyones_text(
+    path: str,
+    broken: str,
+    stream: bool,
+    waits_s: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Slow(Known):
+        async def of(self, upstream: Upstream) -> Dialect:
+            await asyncio.sleep(waits_s)
+            return await super().of(upstream)
+
+    def break_down(*given: object) -> None:
+        try:
+            raise ValueError(SECRET)
+        except ValueError as error:
+            raise KeyError(SECRET) from error
+
+    monkeypatch.setattr(broken, break_down)
+    caplog.set_level(logging.DEBUG)
+    body = {"model": SECRET, "max_tokens": 5, "stream": stream, "messages": [user(SECRET)]}
+    async with (
+        StubEngine(counted) as engine,
+        gateway(
+            engine.upstream, dialects=Slow(FOLDING), timing=Timing(commit_after_s=0.02)
+        ) as served,
+        call(served.port, path, body, headers={"x-my-own": SECRET}) as answer,
+    ):
+        said = await answer.body()
+        await until(lambda: "KeyError at" in caplog.text)
+    assert b"its log has the details" in said
+    assert SECRET not in caplog.text
+    assert SECRET.encode() not in said
+    assert "test_security.py" in caplog.text
+    assert "break_down" in caplog.text

@@ -46,7 +46,9 @@ async def endless(received: Received, reply: Reply) -> None:
         assert b"content_block_delta" in word
         head, _, data = word.partition(b"data: ")
         told = json.loads(data)
-        told["delta"] = {key: WORDS if key != "type" else kind for key, kind in told["delta"].items()}
+        told["delta"] = {
+            key: WORDS if key != "type" else kind for key, kind in told["delta"].items()
+        }
         word = head + b"data: " + json.dumps(told).encode() + b"\n\n"
     await reply.start()
     for event in begun if native else ():

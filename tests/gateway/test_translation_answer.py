@@ -25,7 +25,7 @@ def machine() -> ChatToMessages:
 def streamed(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     made = machine()
     events = [event for chunk in chunks for event in made.feed(chunk)]
-    return [*events, *made.end(False)]
+    return [*events, *made.end()]
 
 
 def said(*deltas: dict[str, Any], **choice: Any) -> list[dict[str, Any]]:
@@ -221,8 +221,7 @@ def test_an_error_in_the_stream_ends_it() -> None:
     assert events == [
         {"type": "error", "error": {"type": "api_error", "message": "EngineCore died"}}
     ]
-    assert made.failed
-    assert made.end(False) == []
+    assert made.end() == []
 
 
 def test_an_answer_that_the_engine_aborts_is_an_error() -> None:
@@ -235,11 +234,10 @@ def test_an_answer_that_the_engine_aborts_is_an_error() -> None:
     assert events[-1]["type"] == "error"
 
 
-def test_after_a_break_nothing_more_is_said() -> None:
+def test_it_says_nothing_of_an_end_that_the_engine_did_not_tell() -> None:
     made = machine()
     made.feed(said({"content": "a"})[0])
     assert not made.finished
-    assert made.end(True) == []
 
 
 def test_a_whole_answer_keeps_arguments_that_are_no_json() -> None:

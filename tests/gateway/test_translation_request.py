@@ -14,6 +14,7 @@ from a40console.gateway.dialect import Dialect
 from a40console.gateway.translation import to_chat, to_native
 from tests.gateway.conversations import CALLED, CITY, FORCED, PLAIN, WEATHER, asked, user
 
+LEFT_OUT = "[An image was here; this model takes text only.]"
 DIALECT = Dialect(
     route="translated",
     system_turns="keep",
@@ -114,7 +115,7 @@ def test_images_of_users_and_of_tools_are_shown() -> None:
 def test_images_for_a_model_without_eyes_are_words() -> None:
     turn = {"role": "user", "content": [IMAGE]}
     messages = chat({"messages": [turn]}, replace(DIALECT, images=False))["messages"]
-    assert messages == [{"role": "user", "content": "[image left out: the model reads no images]"}]
+    assert messages == [{"role": "user", "content": LEFT_OUT}]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_holder_goes_on_while_a_console_has_the_turn(
 ) -> None:
     monkeypatch.setattr(place, "TURN_TIMEOUT_S", 0.05)
     monkeypatch.setattr(holder, "gateway_of", lambda control: "127.0.0.1:9090")
-    ssh = Ssh(parse_target("pod"), link.master, link.log, "ssh")
+    ssh = Ssh(parse_target("pod"), link.master, link.log, ("ssh",))
     held = Holder(link, Connection(ssh, link, ("a40console",)), RECORD)
     with link.being_made():
         held._follow()

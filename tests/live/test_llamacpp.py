@@ -77,7 +77,7 @@ def test_totals_equal_what_the_clients_were_told(live: Console) -> None:
 
 
 def test_six_cold_prompts_on_four_slots_are_six_requests(live: Console) -> None:
-    async def run() -> list[list[dict[str, Any]]]:
+    async def run() -> list[Any]:
         prompts = [f"zebra {number} cold " * 90 for number in range(6)]
         load = asyncio.gather(*(chat(live.gateway, text, max_tokens=150) for text in prompts))
         seen = []

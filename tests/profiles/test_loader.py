@@ -107,7 +107,7 @@ def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
         (MINIMAL + "usd_per_hour = 1e400", "usd_per_hour: Input should be a finite number"),
         (MINIMAL + 'usd_per_hour = "1e400"', "usd_per_hour must be less than 1000000"),
         (MINIMAL + 'usd_per_hour = "1e999999"', "usd_per_hour must be less than 1000000"),
-        (MINIMAL + f"usd_per_hour = {'9' * 400}", "usd_per_hour must be less than 1000000"),
+        (MINIMAL + f"usd_per_hour = {'9' * 400}", "usd_per_hour"),
         (MINIMAL + "usd_per_hour = 1_000_000", "usd_per_hour must be less than 1000000"),
         (MINIMAL + "gpu_memory_utilization = 1.5", "gpu_memory_utilization must be in 0 to 1"),
         (MINIMAL + "port = 70000", "port must be in 1 to 65535"),
@@ -193,3 +193,27 @@ def test_depth_nul_and_a_pipe_hide_no_other(tmp_path: Path) -> None:
     assert "model must not hold a NUL" in loaded.failures[nul]
     assert "not a regular file" in loaded.failures[pipe]
     assert "good" in loaded.profiles
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 400, "0x" + "f" * 5000])
+def test_a_number_that_nothing_holds_hides_no_other(tmp_path: Path, digits: str) -> None:
+    bad = write(tmp_path, "bad.toml", f"{MINIMAL}max_model_len = {digits}\n")
+    write(tmp_path, "good.toml", MINIMAL)
+    loaded = load_profiles(tmp_path)
+    assert set(loaded.failures) == {bad}
+    assert "64 bits" in loaded.failures[bad]
+    assert "good" in loaded.profiles
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_text(MINIMAL, encoding="utf-8-sig")
+    loaded = load_profiles(tmp_path)
+    assert loaded.failures == {}
+    assert "marked" in loaded.profiles
+
+
+def test_the_simulated_engine_takes_no_program(tmp_path: Path) -> None:
+    text = 'kind = "sim"\nmodel = "m"\nexecutable = "/nowhere/vllm"\n'
+    bad = write(tmp_path, "own.toml", text)
+    loaded = load_profiles(tmp_path)
+    assert "executable: the simulated engine" in loaded.failures[bad]

@@ -153,6 +153,8 @@ def test_what_is_right_beside_it_counts(tmp_path: Path) -> None:
         "this is no TOML",
         "x = " + "[" * 5000,
         "\udcff",
+        "[rent]\nusd_per_hour = " + "9" * 5000,
+        "[gateway]\nport = 0x" + "f" * 5000,
     ],
 )
 def test_a_screen_opens_whatever_is_wrong_and_a_service_refuses(tmp_path: Path, text: str) -> None:
@@ -163,3 +165,19 @@ def test_a_screen_opens_whatever_is_wrong_and_a_service_refuses(tmp_path: Path, 
     settings, [problem] = lenient_settings(file)
     assert str(problem) == f"{problem.text}; the service refuses it when it next starts"
     assert settings == Settings()
+
+
+def test_an_editor_that_writes_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[keys]\n"engine.restart" = "f5"\n', encoding="utf-8-sig")
+    assert load_settings(file).keys == {"engine.restart": "f5"}
+    assert lenient_settings(file) == (load_settings(file), ())
+
+
+def test_a_number_of_thousands_of_digits_is_refused_with_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[rent]\nusd_per_hour = " + "9" * 5000)
+    with pytest.raises(UsageError) as refused:
+        load_settings(file)
+    assert str(file) in refused.value.message
+    assert refused.value.evidence == "an integer has more than 64 bits"

@@ -10,8 +10,8 @@ import pytest
 
 from a40console.config import RentSettings
 from a40console.model.figures import Estimated, Missing, number
-from a40console.model.snapshot import Session
-from a40console.service.cost import Account, Spending, cost, terms_of
+from a40console.model.snapshot import Session, UsdPerMillion
+from a40console.service.cost import NO_PROFILE, UNPAID, Account, Spending, cost, terms_of
 from a40console.service.spending import spending_report, tokens_since, usd_of
 from a40console.service.tally import HOUR_S, MINUTE_S, Tally, TallyBook
 
@@ -243,3 +243,11 @@ def test_a_span_before_the_rent() -> None:
     terms = terms_of(RENT, None)
     assert usd_of(WORKED, terms, BEGAN_S - 100, BEGAN_S - 1) == Missing("before the rent began")
     assert usd_of(None, terms, BEGAN_S - 100, BEGAN_S + 3600) == pytest.approx(0.42)
+
+
+def test_without_a_profile_no_profile_is_blamed() -> None:
+    none = Missing("there is no profile that would name a price")
+    block = cost(spending(account=UNPAID))
+    assert block.usd_per_hour == block.usd_so_far == none
+    assert block.usd_per_million == UsdPerMillion(now=none, session=none, since_rent=none)
+    assert terms_of(RENT, None, unpriced=NO_PROFILE).usd_per_hour == Decimal("0.42")

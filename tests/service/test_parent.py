@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -15,9 +16,10 @@ import pytest
 
 from a40console.config import GatewaySettings, Settings
 from a40console.errors import RefusedError
+from a40console.files import is_locked
 from a40console.service import parent
 from a40console.service.supervisor import RESTART_DELAYS_S, Process, Supervisor
-from tests.live.console import console
+from tests.live.console import Console, console
 
 
 def script(text: str, *arguments: str) -> Process:
@@ -157,3 +159,60 @@ def test_the_worker_has_a_session_of_its_own_and_an_interrupt_still_ends_all() -
         made.service.send_signal(signal.SIGINT)  # as Ctrl-C does: to the foreground alone
         assert made.service.wait(20) == 0
         assert not psutil.pid_exists(worker)
+
+
+def test_a_service_that_ends_leaves_no_socket_and_said_everything_once() -> None:
+    with console() as made:
+        made.serve()
+        assert made.paths.control_socket.exists()
+        made.succeed("stop")
+        assert not made.paths.control_socket.exists()
+        assert not made.paths.runtime.exists()
+        log = made.paths.service_log.read_text()
+        said = [line.partition(" ")[2] for line in log.splitlines() if "uvicorn" in line]
+        assert len(said) == len(set(said)), said
+
+
+def test_a_service_that_is_refused_leaves_no_socket() -> None:
+    with console() as made, socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        refused = made.run("serve", "--port", str(holder.getsockname()[1]))
+        assert refused.returncode == 5
+        assert not made.paths.control_socket.exists()
+
+
+def test_a_worker_whose_supervisor_is_gone_says_so_and_is_named() -> None:
+    with console() as made:
+        made.serve()
+        assert made.service is not None
+        worker = made.status()["service"]["pid"]
+        assert "service-unsupervised" not in codes(made)
+        made.service.kill()
+        made.service.wait()
+        made.wait_for(lambda: "service-unsupervised" in codes(made), 10)
+        again = made.run("serve")
+        assert again.returncode == 5
+        named = f"process {worker} (unsupervised: process {made.service.pid} is gone) holds"
+        assert named in again.stderr
+        made.succeed("stop")
+        assert not is_locked(made.paths.service_lock)
+        assert not made.paths.runtime.exists(), "the worker tidies up where nobody else does"
+
+
+def test_a_worker_that_cannot_go_on_says_why_in_the_log_alone() -> None:
+    with console() as made:
+        words = [sys.executable, "-m", "a40console.service.worker", "{}"]
+        made.paths.state.mkdir(parents=True)
+        ended = subprocess.run(
+            words, env=made.environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert ended.returncode == 1
+        assert ended.stdout + ended.stderr == ""
+        log = made.paths.service_log.read_text()
+        assert "CRITICAL" in log
+        assert "KeyError: 'fds'" in log
+
+
+def codes(made: Console) -> list[str]:
+    return [found["code"] for found in made.status()["findings"]]

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from a40console.errors import ConsoleError, UsageError
+from a40console.gateway import session_view
 from a40console.gateway.session_records import KEPT_AGENTS
 from a40console.gateway.session_store import Frozen, frozen
 from a40console.gateway.sessions import SessionBook
@@ -89,6 +90,29 @@ def test_what_the_engine_does_not_tell_is_missing_and_never_nothing(
     assert untold.hit_ratio == Missing("the engine did not tell")
     assert partly.reused_tokens == Estimated(3000)
     assert partly.hit_ratio == 0.75
+
+
+def test_waits_are_looked_for_again_only_when_a_request_came_or_ended(
+    gateway: Gateway, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, read = list[int](), session_view.first_tokens_s
+
+    def watched(entries: Any) -> tuple[float, ...]:
+        looked.append(len(entries))
+        return read(entries)
+
+    monkeypatch.setattr(session_view, "first_tokens_s", watched)
+    none_yet = gateway.ask(Ask(who(), HEAD))
+    before = [row(sessions).ttft_median_s for _ in range(3)]
+    gateway.answer(none_yet, prefill_s=2.0)
+    one = [row(sessions).ttft_median_s for _ in range(3)]
+    gateway.turn(Ask(who(), HEAD + talk(1)), prefill_s=4.0)
+    two = [(row(sessions).ttft_last_s, row(sessions).ttft_median_s) for _ in range(3)]
+
+    assert before == [Missing("no turn of it has begun to answer yet")] * 3
+    assert one == [2.0] * 3
+    assert two == [(4.0, 3.0)] * 3
+    assert looked == [1, 1, 2]
 
 
 def test_without_a_price_there_is_no_cost_and_its_reason(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.model.engine import Endpoint
+from a40console.model.figures import Missing, number
 from a40console.model.request import EngineRow, GatewayRow, TokenMark
-from a40console.telemetry.matching import Pair, match_by_order, pair_by_order
+from a40console.telemetry.matching import Pair, make_room, match_by_order, pair_by_order
 from a40console.telemetry.sampler import EngineSampler
 from tests.telemetry.engines import Events, poll
 from tests.telemetry.llamacpp_replay import Server, slots_of
@@ -139,3 +141,44 @@ async def test_those_without_a_slot_are_queued_though_the_gauge_does_not_say_so_
         ("queued", False): 2,
     }
     assert {row.request_id for row in slots_of(view) if row.phase == "queued"} == {"r0", "r1"}
+
+
+def test_a_token_since_the_slots_were_read_takes_a_slot_from_the_newest_guess() -> None:
+    slots = [engine_row(f"{n}/{n}", arrived_at_s=1.0) for n in range(SLOTS)]
+    live = [gateway_row(f"r{n}", sent_at_s=0.1 * n) for n in range(6)]
+    known = match_by_order(slots, live, {}, read_at_s=2.0)
+    assert known == {"r0": "0/0", "r1": "1/1", "r2": "2/2", "r3": "3/3"}
+    live[5] = replace(live[5], first_token_at_s=2.1)
+    room = make_room(slots, live, known, slots=4.0, read_at_s=2.0)
+    assert room == {"r0": "0/0", "r1": "1/1", "r2": "2/2", "r5": "3/3"}
+    assert make_room(slots, live, known, slots=5.0, read_at_s=2.0) == known
+    gone = live[1:]
+    assert make_room(slots, gone, known, slots=4.0, read_at_s=2.0) == known, "r0's slot is free"
+
+
+async def test_a_request_that_has_its_first_token_alone_has_no_speed_yet() -> None:
+    """Another's prompt is read meanwhile: `≈0` beside a header of 0.2 tok/s would be two truths."""
+    figures = {"requests_processing": 2.0, "tokens_predicted_total": 0.0}
+    clock = Clock(10.0)
+    server = Server({"metrics": figures, "slots": [slot(0, 0, 0), slot(1, 1, 0)]})
+    sampler = EngineSampler(
+        kind="llamacpp",
+        endpoint=Endpoint("http://engine"),
+        on_event=Events(),
+        clock=clock,
+        transport=server.transport(),
+    )
+    row = gateway_row("r0", sent_at_s=9.0)
+    await poll(sampler)
+    for at_s in (12.0, 15.0):
+        clock.now_s = at_s
+        server.poll = {"metrics": figures, "slots": [slot(0, 0, 1), slot(1, 1, 0)]}
+        await poll(sampler)
+        [ours] = [
+            each
+            for each in slots_of(sampler.view([replace(row, first_token_at_s=11.0)], ()))
+            if not each.direct
+        ]
+        assert ours.phase == "decode"
+        assert ours.tokens_per_s == Missing("no whole token in the window beyond its first")
+    assert number(ours.window_tokens_per_s) == pytest.approx(0.2)

@@ -354,3 +354,33 @@ def test_a_filter_never_adds_and_an_empty_one_keeps_all(text: str, severity: Any
     for event in filter(narrow.keeps, events):
         words = (event.kind, event.text, *(f"{k} {v}" for k, v in event.data.items()))
         assert any(text.casefold() in word.casefold() for word in words)
+
+
+@pytest.mark.parametrize("ways", [["4", "1", "4"], ["4", "1", "4", "2", "4", "1", "4", "1", "4"]])
+async def test_a_first_page_that_was_given_up_is_fetched_on_return(ways: list[str]) -> None:
+    service = service_with(journal(4))
+    async with running(service) as (app, pilot):
+        for key in ways:
+            app.simulate_key(key)  # without waiting for what each begins
+        await pilot.pause()
+        await opened(app, pilot)
+        assert "n2" in panel(app, "#list")
+
+
+async def test_a_page_whose_worker_was_cancelled_before_it_began_is_asked_for_again() -> None:
+    async with running(service_with(journal(4))) as (app, pilot):
+        screen = await opened(app, pilot)
+        screen._journal.begin_again(Filter())
+        screen._want_older()
+        screen._pause()  # the worker has had no turn yet
+        await pilot.press("1", "4")
+        await until(pilot, lambda: _listed(screen) == 4)
+
+
+async def test_a_console_shrunk_before_the_first_page_lists_it_when_it_grows() -> None:
+    async with running(service_with(journal(4))) as (app, pilot):
+        await pilot.press("4")
+        await pilot.resize_terminal(30, 8)
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: isinstance(app.screen, EventsScreen))
+        await until(pilot, lambda: "n2" in panel(app, "#list"))

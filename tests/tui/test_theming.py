@@ -220,3 +220,12 @@ def test_an_unreadable_file_is_an_error_of_ours(tmp_path: Path) -> None:
 def test_a_name_that_is_none_and_depth_are_notices(tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.toml").write_text(f'primary = "#123456"\n{text}\n')
     assert list(load_themes([tmp_path]).failures) == [tmp_path / "bad.toml"]
+
+
+def test_a_theme_file_may_have_a_byte_order_mark_and_no_endless_number(tmp_path: Path) -> None:
+    text = 'primary = "#88c0d0"\n'
+    (tmp_path / "marked.toml").write_text(text, encoding="utf-8-sig")
+    (tmp_path / "endless.toml").write_text(text + "luminosity_spread = " + "9" * 5000)
+    found = load_themes([tmp_path])
+    assert "marked" in found.themes
+    assert any("64 bits" in why for why in found.failures.values())

@@ -118,7 +118,7 @@ class TranslatedAnswer:
         return self._told(self._chat.feed(data))
 
     def _ended(self) -> bytes:
-        return self._told(self._chat.end(False))
+        return self._told(self._chat.end())
 
     def _told(self, events: list[dict[str, Any]]) -> bytes:
         return b"".join([self.guard.take(event) for event in events])

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias
 from a40console.gateway.anthropic.busters import Tally
 from a40console.gateway.anthropic.foreign import as_text, text_of
 from a40console.gateway.refusals import Refusal
+from a40console.gateway.translation.pieces import UNPARSED
 from a40console.model.session import BlockKind
 
 Content: TypeAlias = dict[str, Any]
 Role: TypeAlias = Literal["user", "assistant"]
 
 _IMAGE_SOURCES = {"base64": "data", "url": "url"}
-_UNREAD_INPUT = "__unparsedToolInput"
 
 
 @dataclass(slots=True)
@@ -196,4 +196,4 @@ def _arguments(written: object) -> Content:
             read = None
         if isinstance(read, dict):
             return read
-    return {_UNREAD_INPUT: written}
+    return {UNPARSED: written}

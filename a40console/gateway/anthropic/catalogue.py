@@ -8,8 +8,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from a40console.gateway.anthropic.counting import DialectOf
 from a40console.gateway.asking import ask_engine
+from a40console.gateway.dialect import DialectOf
+from a40console.gateway.opening import serving
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.upstream import EngineSessions, Upstream, UpstreamState
 
@@ -46,7 +47,7 @@ class Catalogue:
     async def _answer(self, request: Request, name: str | None) -> Response:
         grammar = grammar_of(request.url.path, request.headers)
         try:
-            upstream = self._serving()
+            upstream = serving(self._state)
             if grammar == "openai":
                 return await self._as_openai(upstream, name)
             entries = await self._entries(upstream, request.headers.get("user-agent", ""), name)
@@ -78,13 +79,6 @@ class Catalogue:
             if isinstance(entry, dict) and entry.get("id") == name:
                 return JSONResponse(entry)
         raise Refusal(404, f"There is no such model; {upstream.served_name} serves.")
-
-    def _serving(self) -> Upstream:
-        upstream = self._state.current()
-        if upstream is None:
-            why = self._state.why_not()
-            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
-        return upstream
 
 
 def alias_of(served: str) -> str:

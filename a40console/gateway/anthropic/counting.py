@@ -20,7 +20,8 @@ from a40console.gateway.anthropic.failures import refusal_of
 from a40console.gateway.asking import ask_engine
 from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.dialect import Dialect
+from a40console.gateway.dialect import Dialect, DialectOf
+from a40console.gateway.opening import serving
 from a40console.gateway.reading import BodyReading
 from a40console.gateway.refusals import Refusal, refuse
 from a40console.gateway.translation import to_chat, to_native
@@ -46,13 +47,6 @@ _COUNTED = frozenset(
 """Fields that the prompt depends on."""
 
 _RENDERED = ("messages", "tools", "chat_template_kwargs")
-
-
-class DialectOf(Protocol):
-    """Knows how an engine wants to be asked."""
-
-    async def of(self, upstream: Upstream) -> Dialect:
-        """The dialect of the engine that serves."""
 
 
 class CountBook(Protocol):
@@ -133,7 +127,7 @@ class CountRoute:
         await answer(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, headers: Headers) -> int:
-        self._serving()
+        serving(self._state)
         body = await read_body(receive, declared_length(headers), self._budget, self._limits)
         try:
             path = written_address(scope)
@@ -143,7 +137,7 @@ class CountRoute:
 
     async def _counted(self, body: Body, headers: Headers, path: str) -> int:
         """The body's room stays taken to the end: what was read of it takes as much."""
-        upstream = self._serving()
+        upstream = serving(self._state)
         dialect = await self._dialects.of(upstream)
         asked = await self._reading.read(
             body, lambda: read_asked(body.whole(), headers, path, dialect, counting=True)
@@ -156,13 +150,6 @@ class CountRoute:
             if self._book is not None and (counted is not None or dialect.counting == "none"):
                 self._book.counted(asked.outline, counted)
         return counted
-
-    def _serving(self) -> Upstream:
-        upstream = self._state.current()
-        if upstream is None:
-            why = self._state.why_not()
-            raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
-        return upstream
 
 
 def _question(dialect: Dialect, body: dict[str, Any]) -> tuple[str, dict[str, Any], str]:

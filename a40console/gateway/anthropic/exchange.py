@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import aiohttp
 from starlette.datastructures import Headers
@@ -32,7 +32,7 @@ from a40console.gateway.anthropic.whole import whole_message
 from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
 from a40console.gateway.clients import client_of, shown
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.dialect import Dialect
+from a40console.gateway.dialect import Dialect, DialectOf
 from a40console.gateway.meter import Meter, Outcome, Passage
 from a40console.gateway.openai import OpenAIReader, additions_for
 from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
@@ -57,13 +57,6 @@ _ERROR_LIMIT_BYTES = 256 * 1024
 _OUR_FAULT = "The gateway failed on this request. Send it again; its log has the details."
 
 
-class DialectSource(Protocol):
-    """Knows how the engine that serves wants to be asked."""
-
-    async def of(self, upstream: Upstream) -> Dialect:
-        """Its dialect, found out where it is not known."""
-
-
 @dataclass(frozen=True, slots=True)
 class MessagesDoors:
     """What every request of the Messages API shares."""
@@ -73,7 +66,7 @@ class MessagesDoors:
     sessions: EngineSessions
     budget: HeldBudget
     limits: BodyLimits
-    dialects: DialectSource
+    dialects: DialectOf
     book: SessionBook
     timing: Timing
     reading: BodyReading

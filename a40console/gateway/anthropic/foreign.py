@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+IMAGE_LEFT_OUT = "[An image was here; this model takes text only.]"
 _DATA_LIMIT = 2000
 
 
@@ -16,7 +17,7 @@ def as_text(block: dict[str, Any]) -> str:
     kind = text_of(block.get("type")) or "block"
     match kind:
         case "image":
-            return "[An image was here; this model takes text only.]"
+            return IMAGE_LEFT_OUT
         case "document":
             return _document(block)
         case "search_result":

@@ -27,9 +27,6 @@ class ChatToMessages:
         self.finished = False
         """The engine has said why the answer ends."""
 
-        self.failed = False
-        """The engine has reported an error, and the client was told."""
-
         self._model = model
         self._id = message_id
         self._started = False
@@ -65,14 +62,13 @@ class ChatToMessages:
             events += self._advance()
         return events
 
-    def end(self, broken: bool) -> list[Event]:
-        """The events after the last chunk.
+    def end(self) -> list[Event]:
+        """The events after the last chunk; none after an error.
 
-        Of a stream that broke there are none: the error is for the gateway to tell, which knows
-        what became of the engine.
+        What is said of a stream that broke is for the gateway, which knows what became of the
+        engine.
         """
-        if broken or self._ended:
-            self._ended = True
+        if self._ended:
             return []
         self._ended = True
         events = [] if self._started else [self._start()]
@@ -102,7 +98,7 @@ class ChatToMessages:
             if isinstance(call, dict)
         ]
         chunk = {**chat_answer, "choices": [{**choice, "delta": delta}] if choice else []}
-        return _put_together([*self.feed(chunk), *self.end(False)])
+        return _put_together([*self.feed(chunk), *self.end()])
 
     def _take(self, delta: dict[str, Any]) -> None:
         """Put what a chunk brings where it belongs: thought, text and calls, in that order."""
@@ -202,7 +198,7 @@ class ChatToMessages:
         return -(-self._characters // 4)
 
     def _fail(self, text: str) -> list[Event]:
-        self._ended = self.failed = True
+        self._ended = True
         return [{"type": "error", "error": {"type": "api_error", "message": text}}]
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-ChatMessage: TypeAlias = dict[str, Any]
+from a40console.gateway.anthropic.foreign import IMAGE_LEFT_OUT
 
-IMAGE_LEFT_OUT = "[image left out: the model reads no images]"
+ChatMessage: TypeAlias = dict[str, Any]
 
 
 def chat_messages(body: dict[str, Any], *, images: bool) -> list[ChatMessage]:

@@ -105,7 +105,7 @@ class MonitorScreen(Screen[None]):
         lines = wrap(text, size.width - 3, Role.MUTED)
         if len(lines) > size.height:
             last = lines[size.height - 1]
-            if not last[-1].text.endswith("…"):
+            if last and not last[-1].text.endswith("…"):
                 last = fit(line(last, Span(" …", Role.MUTED)), size.width - 2)
             lines = [*lines[: size.height - 1], last]
         return [line(" ", entry) for entry in lines]
