@@ -186,9 +186,10 @@ async def test_a_disk_that_takes_nothing_ends_it(tmp_path: Path) -> None:
     captures, ends = Captures(tmp_path), list[str]()
     captures.on_end = lambda session, why: ends.append(why)
     folder = captures.begin("7f3a")
+    running = captures._running["7f3a"]
     folder.rmdir()
     captures.asked(passage(1), lambda: b"{}")
-    await until(lambda: captures._running["7f3a"].trouble)
+    await until(lambda: running.trouble)
     captures.asked(passage(2), lambda: b"{}")
     assert len(ends) == 1
     assert ends[0].startswith("it cannot be written: ")

@@ -79,10 +79,10 @@ def test_whatever_order_the_engine_takes_them_in_every_request_is_one_row(
                 live[name] = replace(live[name], first_token_at_s=first_s)
             else:
                 del held[turn], live[name]
-        for number in range(SLOTS):
-            if number not in held and waiting:
-                row = engine_row(f"{number}/{step}", slot=number, arrived_at_s=at_s)
-                held[number] = (waiting.pop(0), row)
+        for place in range(SLOTS):
+            if place not in held and waiting:
+                row = engine_row(f"{place}/{step}", slot=place, arrived_at_s=at_s)
+                held[place] = (waiting.pop(0), row)
         engine = [row for _, row in held.values()]
         known, pairs = pairs_of(engine, list(live.values()), known, at_s)
         kinds = Counter((pair.engine is not None, pair.gateway is not None) for pair in pairs)
