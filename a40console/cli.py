@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import cast
 
 import click
-from click.core import ParameterSource
 
 from a40console import __version__, spared_imports
 from a40console.commands import streams
@@ -131,9 +130,8 @@ class LazyGroup(click.Group):
 )
 @click.option(
     "--there",
-    default="a40console",
     metavar="COMMAND",
-    help="The console's command on the other machine.",
+    help="The console's command on the other machine: as said last, else a40console.",
 )
 @click.pass_context
 def console(
@@ -144,11 +142,11 @@ def console(
     in_ascii: bool | None,
     plain: bool,
     target: str | None,
-    there: str,
+    there: str | None,
 ) -> int | None:
     """Runs, watches and steers an LLM engine. Without a command: the console on this terminal."""
     paths = _paths()
-    if target is None and ctx.get_parameter_source("there") is ParameterSource.COMMANDLINE:
+    if target is None and there is not None:
         raise UsageError("--there goes with --ssh")
     if target is not None:
         from a40console.commands.far import lead

@@ -12,7 +12,13 @@ import click
 
 from a40console.commands.acting import deadline_after, timeout_option
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, printable, stdout_is_terminal
+from a40console.commands.output import (
+    note,
+    print_json,
+    printable,
+    stderr_is_terminal,
+    stdout_is_terminal,
+)
 from a40console.commands.running import POLL_S, connect
 from a40console.errors import NoServiceError, RefusedError, TimedOutError, UsageError
 from a40console.model.client_lines import FORMS, Form, at_address, client_lines
@@ -97,8 +103,8 @@ def _print(environment: ClientEnvironment, wanted: Wanted) -> None:
         print_json(variables)
         return
     click.echo(client_lines(variables, wanted.form), nl=False)
-    if not stdout_is_terminal():
-        return  # it is evaluated or kept; what else is worth knowing goes to who reads it
+    if not (stdout_is_terminal() or stderr_is_terminal()):
+        return  # nobody reads what else is worth knowing
     for sentence in environment.advice:
         note(sentence)
 

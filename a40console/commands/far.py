@@ -14,6 +14,7 @@ import click
 from a40console.errors import NoServiceError, UsageError
 from a40console.link.connection import SSH_FAILED
 from a40console.link.opening import MayStart, open_link
+from a40console.link.place import LinkPlace
 from a40console.link.target import parse_target
 from a40console.paths import Paths
 
@@ -41,21 +42,26 @@ class Lead:
 
 
 def lead(
-    paths: Paths, target: str, *, there: str, words: Sequence[str], options: Sequence[str] = ()
+    paths: Paths,
+    target: str,
+    *,
+    there: str | None,
+    words: Sequence[str],
+    options: Sequence[str] = (),
 ) -> Lead:
     """Open the link, and run there what is to run there.
 
     Args:
         paths: This machine's.
         target: The other machine, as the operator wrote it.
-        there: The console's command on it.
+        there: The console's command on it; None for the one that was said last.
         words: The command with its arguments; none for the console itself.
         options: What was said before the command of how to draw, for the command over there.
 
     Raises:
         ConsoleError: If the link cannot be had.
     """
-    console = tuple(shlex.split(there))
+    console = tuple(shlex.split(_known(paths, target) if there is None else there))
     if not console:
         raise UsageError("--there names no command")
     if words and words[0] == "links":
@@ -86,6 +92,12 @@ def lead(
             f"a40console --ssh {link.target} status",
         )
     return Lead(paths, code if code >= 0 else _SIGNALLED - code)
+
+
+def _known(paths: Paths, target: str) -> str:
+    """The command by which the console was found over there, or its plain name."""
+    record = LinkPlace(paths, parse_target(target)).record()
+    return (record.console if record else "") or "a40console"
 
 
 def off_the_line(words: Sequence[str]) -> tuple[Sequence[str], bytes | None]:

@@ -234,10 +234,13 @@ def _give_tools_up(record: Record, entry: Entry) -> None:
 
 def _count(record: Record, agent: Agent | None, entry: Entry) -> None:
     sums = record.former if agent is None else agent.sums
+    served = record.served_by(entry.run_id)
     if entry.counted is not None:
         sums.add(entry.counted, -1)
+        served.count(entry.counted.generated, entry.counted.generated_untold, -1)
     entry.counted = entry.contribution()
     sums.add(entry.counted)
+    served.count(entry.counted.generated, entry.counted.generated_untold)
 
 
 def _stands(record: Record, agent: Agent, entry: Entry, *, whole: bool) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from a40console.gateway.meter import Passage
 from a40console.gateway.prefix import Comparison
+from a40console.gateway.session_runs import Served, Serving, put_together
 from a40console.model.request import SharedPrompt
 from a40console.model.session import (
     MAIN_AGENT,
@@ -266,6 +267,15 @@ class Record:
     share_s: float = 0.0
     """Busy seconds, each divided by how many sessions were busy in it."""
 
+    run_id: str | None = None
+    """Which start of the engine served its last request."""
+
+    window_tokens: int | None = None
+    """The window of that one, once it has told."""
+
+    served: dict[str, Served] = field(default_factory=dict)
+    """What each start of the engine did for it, by its id, the oldest first."""
+
     overfull: bool = False
     """A prompt was refused for its length, and the client has not summed its history up since."""
 
@@ -297,6 +307,30 @@ class Record:
     def main(self) -> Agent | None:
         """Its main agent, once it was seen."""
         return self.agents.get(MAIN_AGENT)
+
+    def served_by(self, run_id: str | None) -> Served:
+        """What a start of the engine did for it."""
+        served = self.served.setdefault(run_id or "", Served())
+        put_together(self.served)
+        return served
+
+    def goes_to(self, run_id: str | None) -> None:
+        """A request goes to this start; what was full for another one need not be for it."""
+        if run_id != self.run_id:
+            self.window_tokens, self.compacted_at_tokens = None, None
+            self.overfull, self.highest_context_tokens = False, 0
+        self.run_id = run_id
+
+    def learn(self, serving: Serving) -> None:
+        """What is known of the start that serves now, where it served this session."""
+        if serving.run_id == self.run_id and serving.window_tokens is not None:
+            self.revision += int(self.window_tokens != serving.window_tokens)
+            self.window_tokens = serving.window_tokens
+        served = self.served.get(serving.run_id or "")
+        if served is not None and serving.simulated is not None:
+            before = served.usd_per_hour, served.simulated
+            served.usd_per_hour, served.simulated = serving.usd_per_hour, serving.simulated
+            self.revision += int(before != (served.usd_per_hour, served.simulated))
 
     def sums(self) -> Sums:
         """All its requests."""

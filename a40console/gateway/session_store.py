@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from a40console.gateway.session_records import (
@@ -17,6 +17,7 @@ from a40console.gateway.session_records import (
     Tool,
     ToolTally,
 )
+from a40console.gateway.session_runs import Served
 from a40console.model.codec import encode
 from a40console.model.request import SharedPrompt
 from a40console.model.session import Block, BlockKind, Origin, PrefixLoss, Purpose, ToolOrigin
@@ -148,6 +149,9 @@ class KeptSession:
     losses: tuple[PrefixLoss, ...]
     tools: dict[str, ToolTally]
     open_tools: tuple[KeptOpenTool, ...]
+    run_id: str | None = None
+    window_tokens: int | None = None
+    served: dict[str, Served] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +224,7 @@ def _kept_session(record: Record, *, whole: bool) -> KeptSession:
             KeptOpenTool(agent=agent, tool=_kept_tool(tool))
             for agent, tool in record.open_tools.values()
         ),
+        served={run_id: replace(served) for run_id, served in record.served.items()},
     )
 
 
@@ -245,6 +250,8 @@ _PLAIN = (
     "billed",
     "hinted",
     "highest_context_tokens",
+    "run_id",
+    "window_tokens",
 )
 _ENTRY = (
     "request_id",
@@ -341,6 +348,7 @@ def _record(told: KeptSession) -> Record:
     record.entries.extend(map(_entry, told.entries))
     record.losses.extend(told.losses)
     record.tools = dict(told.tools)
+    record.served = dict(told.served)
     calls = {tool.call_id: tool for entry in record.entries for tool in entry.tools}
     for each in told.open_tools:
         name = each.tool.call_id

@@ -21,6 +21,7 @@ from a40console.gateway.session_records import (
     Record,
     Tool,
 )
+from a40console.gateway.session_runs import Serving
 from a40console.model.request import EngineRow
 from a40console.model.session import MAIN_AGENT, Identity, Outline
 
@@ -102,6 +103,7 @@ class SessionBook:
         self._sessions: OrderedDict[str, Record] = OrderedDict()
         self._live: dict[int, tuple[Record, Entry]] = {}
         self._told: OrderedDict[str, tuple[Record, Entry]] = OrderedDict()
+        self._serving: Serving | None = None
         self._accounted_s = clock()
         self._unbounded_blocks = 0
         """Pieces that came since it was last looked how many are kept."""
@@ -137,6 +139,10 @@ class SessionBook:
             outline=outline,
             run_id=self._run_id(),
         )
+        record.goes_to(entry.run_id)
+        record.served_by(entry.run_id)
+        if self._serving is not None:
+            record.learn(self._serving)
         arrive(record, agent, entry)
         passage.shared = entry.shared
         self._live[passage.order] = record, entry
@@ -199,20 +205,30 @@ class SessionBook:
             if row is not None and row.queued_s is not None:
                 entry.queued_s = row.queued_s
 
+    def serves(self, serving: Serving | None) -> None:
+        """What is known of the engine start that serves now: None while none answers."""
+        self._serving = serving
+        if serving is not None:
+            for record in self._sessions.values():
+                record.learn(serving)
+
     def account(self) -> None:
         """Share out the time since the last call among the sessions that were busy in it."""
         now_s = self._clock()
         since_s, self._accounted_s = self._accounted_s, now_s
         busy: dict[str, float] = {}
+        runs: dict[str, str | None] = {}
         for record, entry in self._live.values():
             sent_s = entry.passage.sent_at_s if entry.passage else None
             if sent_s is not None and sent_s < now_s:
                 busy_s = now_s - max(sent_s, since_s)
                 busy[record.session] = max(busy_s, busy.get(record.session, 0.0))
+                runs[record.session] = entry.run_id
         for name, busy_s in busy.items():
             if (held := self._sessions.get(name)) is not None:
                 held.busy_s += busy_s
                 held.share_s += busy_s / len(busy)
+                held.served_by(runs[name]).share_s += busy_s / len(busy)
 
     # --- What is read -----------------------------------------------------------------------
 

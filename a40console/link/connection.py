@@ -57,7 +57,7 @@ class Connection:
     def __init__(self, ssh: Ssh, place: LinkPlace, console: tuple[str, ...]) -> None:
         self._ssh = ssh
         self._place = place
-        self._console = console
+        self.console = console
 
     def log_in(self) -> None:
         """Connect with the operator at the terminal, who may be asked for what ssh needs.
@@ -130,7 +130,7 @@ class Connection:
         Raises:
             ConsoleError: If it is not there, cannot start, or speaks another protocol.
         """
-        words = [*self._console, "endpoint", "--json", *(["--start"] if start else [])]
+        words = [*self.console, "endpoint", "--json", *(["--start"] if start else [])]
         try:
             done = subprocess.run(
                 self._ssh.run(through_login_shell(words)),
@@ -191,7 +191,7 @@ class Connection:
 
     def _read(self, done: subprocess.CompletedProcess[str]) -> Endpoint:
         target, said = self._ssh.target, _last_line(done.stderr)
-        name = " ".join(self._console)
+        name = " ".join(self.console)
         if done.returncode == _NOT_FOUND:
             raise RefusedError(
                 f"{target} has no command {name}",

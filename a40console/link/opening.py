@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from a40console.paths import Paths
 
 USUAL_GATEWAY_PORT = 8080
 HOLDER_TIMEOUT_S = 10.0
+RETURN_TIMEOUT_S = 3.0
 END_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 
@@ -74,6 +76,7 @@ def open_link(
     ssh = Ssh(target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, console)
     link = Link(target, place, ssh, console)
+    _await_return(place, connection)
     # Whether a service may be started is asked before the turn is taken: the holder needs it too.
     there = _endpoint(connection, target, may_start) if _stands(place, connection) else None
     with place.being_made():
@@ -110,6 +113,7 @@ def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None
     wanted = before.gateway_port if before and before.gateway_port else port_of(there.gateway)
     return LinkRecord(
         target=str(place.target),
+        console=shlex.join(connection.console),
         state="up",
         since=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         control_there=there.control_socket,
@@ -120,6 +124,25 @@ def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None
 
 def _stands(place: LinkPlace, connection: Connection) -> bool:
     return connection.master_pid() is not None and place.is_held()
+
+
+def _await_return(place: LinkPlace, connection: Connection) -> None:
+    """Let a holder that has lost its link find it again: it does so by itself.
+
+    Raises:
+        NoServiceError: If it cannot now. To end it here would end the link of every console.
+    """
+    deadline_s = time.monotonic() + RETURN_TIMEOUT_S
+    while place.is_held() and connection.master_pid() is None:
+        record = place.record()
+        if record is not None and time.monotonic() > deadline_s:
+            raise NoServiceError(
+                f"The link to {place.target} is down",
+                evidence=f"since {record.since}: {record.reason or 'it is being made again'}",
+                remedy="It is tried again by itself; the service and the engine go on. To log in "
+                f"anew: a40console links close {place.target}, then this command again.",
+            )
+        time.sleep(_POLL_S)
 
 
 def _renew(place: LinkPlace, connection: Connection, there: Endpoint) -> None:

@@ -37,6 +37,9 @@ class LinkRecord:
     reason: str = ""
     """Why it is not up, in ssh's own words."""
 
+    console: str = ""
+    """The console's command on the other machine."""
+
     control_there: str = ""
     """The service's control socket on the other machine."""
 

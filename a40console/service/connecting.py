@@ -73,8 +73,7 @@ def client_environment(
     if served_name is not None:
         variables["ANTHROPIC_MODEL"] = served_name
     if window is not None:
-        variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(int(window))
-        variables["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(output)
+        variables |= _window(int(window))
     variables |= _BEHAVIOUR
     if served_name is not None:
         variables |= {f"ANTHROPIC_DEFAULT_{kind}_MODEL": served_name for kind in _KINDS}
@@ -88,6 +87,15 @@ def client_environment(
         output_tokens=output,
         advice=tuple(_advice(window, served_name)),
     )
+
+
+def _window(window_tokens: int) -> dict[str, str]:
+    """The room that there is; a window that the client would refuse by itself is not told it."""
+    output = output_limit(window_tokens)
+    told = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(output)}
+    if compacts_at(window_tokens, output) == 0:
+        return told
+    return {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(window_tokens), **told}
 
 
 def output_limit(window_tokens: int) -> int:
@@ -147,7 +155,8 @@ def _about_window(window_tokens: int) -> Iterator[str]:
         bare = "claude --bare needs about 1,000" if fits else "even claude --bare does not fit"
         yield (
             f"The window of {window_tokens:,} tokens cannot hold Claude Code's own prompt of "
-            f"about {PROMPT_TOKENS:,}; {bare}."
+            f"about {PROMPT_TOKENS:,}; {bare}. The client is not told this window: it keeps "
+            f"{free_tokens(output):,} tokens free, and would refuse every prompt by itself."
         )
     elif at < PROMPT_TOKENS:
         yield (

@@ -20,7 +20,9 @@ from a40console.gateway.session_store import (
 from a40console.gateway.sessions import SessionBook
 from a40console.model.codec import DecodeError, decode
 
-SAVE_EVERY_S = 5.0
+SAVE_EVERY_S = 1.0
+"""A killed service loses as much of its sessions; only what changed is frozen anew."""
+
 LARGEST_BYTES = 32 * 1024 * 1024
 
 _Key: TypeAlias = tuple[int, bool]

@@ -109,6 +109,8 @@ def test_a_service_that_restarts_between_turns_costs_nothing(claude: Start) -> N
     console, user = claude([{"when": "", "say": [{"text": "Yes."}]}])
     assert user.ask("before the restart").text == "Yes."
     until(lambda: ended(console, user, requests=1))
+    kept = console.paths.state / "sessions.json"
+    until(lambda: kept.exists() and user.session in kept.read_text(), 3)
     assert console.service is not None
     worker = console.status()["service"]["pid"]
     os.kill(worker, signal.SIGKILL)

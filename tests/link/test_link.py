@@ -129,6 +129,29 @@ def test_a_cut_link_comes_back_with_the_same_gateway_port(near: Near, machine: S
     assert httpx.get(f"{base}/health", timeout=10).status_code == 200
 
 
+def test_a_command_while_the_link_is_down_leaves_it_to_its_holder(
+    near: Near, machine: Sshd
+) -> None:
+    near.far("endpoint", "--start")
+    holder = holders(near)[0].pid
+    machine.cut()
+    until(lambda: near.links()[0]["state"] == "down")
+    done = near.far("env")
+    assert done.returncode == Exit.NO_SERVICE
+    assert "The link to pod is down" in done.stderr
+    assert "tried again by itself" in done.stderr
+    machine.mend()
+    until(lambda: near.links()[0]["state"] == "up", 30)
+    assert [process.pid for process in holders(near)] == [holder]
+
+
+def test_the_command_over_there_need_be_said_once(near: Near) -> None:
+    near.far("endpoint", "--start")
+    done = near.run("--ssh", "pod", "endpoint", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["running"] is True
+
+
 def test_the_link_outlives_its_console_and_ends_when_closed(near: Near) -> None:
     near.far("endpoint", "--start")
     holder = holders(near)

@@ -85,6 +85,14 @@ def test_a_window_too_small_for_the_client_is_told(window: int, said: str) -> No
     assert any(said in sentence for sentence in told(window_tokens=window).advice)
 
 
+@pytest.mark.parametrize("window", [1024, 2048, 13_000])
+def test_a_window_that_the_client_would_refuse_by_itself_is_not_told_it(window: int) -> None:
+    environment = told(window_tokens=window)
+    assert "CLAUDE_CODE_MAX_CONTEXT_TOKENS" not in environment.variables
+    assert "CLAUDE_CODE_MAX_OUTPUT_TOKENS" in environment.variables
+    assert any("not told this window" in sentence for sentence in environment.advice)
+
+
 def test_a_window_that_fits_is_not_complained_about() -> None:
     assert not any("window" in sentence for sentence in told(window_tokens=40_000).advice)
 
