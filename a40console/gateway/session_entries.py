@@ -256,7 +256,7 @@ def _stands(record: Record, agent: Agent, entry: Entry, *, whole: bool) -> None:
         return
     agent.context_tokens = entry.prompt_tokens + (entry.generated_tokens or 0)
     agent.context_exact = entry.generated_tokens is not None
-    if agent.name == MAIN_AGENT:
+    if agent.name == MAIN_AGENT and entry.run_id == record.run_id:
         record.highest_context_tokens = max(record.highest_context_tokens, agent.context_tokens)
     if entry.purpose == "compaction" and whole:
         agent.compacted, record.overfull = True, False

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from a40console.gateway.session_records import Agent, Entry, Record, Sums, Tool, ToolTally
-from a40console.model.figures import Estimated, Figure, Missing, Text, measured, ratio
+from a40console.model.figures import (
+    Estimated,
+    Figure,
+    Missing,
+    Text,
+    is_estimate,
+    measured,
+    number,
+    ratio,
+)
 from a40console.model.instants import iso_utc
 from a40console.model.session import (
     SessionAgent,
@@ -14,64 +24,121 @@ from a40console.model.session import (
     ToolCall,
     ToolSum,
 )
+from a40console.model.snapshot import Slot
 
 UNTOLD = Missing("the engine did not tell")
 NO_TOKEN = Missing("no token came")
 UNDER_WAY = Missing("under way")
+NONE_ENDED = Missing("no request of it has ended yet")
+NOT_BEGUN = Missing("its first answer has not begun yet")
 NOT_OUTLINED = Missing("its prompt is not outlined")
 
 
 def added(told: float, untold: int, requests: int, *, guessed: int = 0) -> Figure:
     """A sum over requests: missing where none told, ≈ where only some did."""
+    if not requests:
+        return NONE_ENDED
     if untold and untold >= requests:
         return UNTOLD
     return Estimated(told) if untold or guessed else told
 
 
-def prompt_tokens(sums: Sums) -> Figure:
+def with_live(ended: Figure, live: Sequence[Figure]) -> Figure:
+    """A sum with what is known of the requests under way: ≈ where not all of them told."""
+    told = [figure for figure in live if not isinstance(figure, Missing)]
+    if not live or (not told and isinstance(ended, Missing)):
+        return live[0] if live and ended is NONE_ENDED else ended
+    whole = [*told, *([] if isinstance(ended, Missing) else [ended])]
+    exact = len(told) == len(live) and not (isinstance(ended, Missing) and ended is not NONE_ENDED)
+    value = sum(number(figure) or 0 for figure in whole)
+    return value if exact and not any(map(is_estimate, whole)) else Estimated(value)
+
+
+def prompt_tokens(sums: Sums, live: Sequence[SessionRequest] = ()) -> Figure:
     """Prompt tokens of all requests."""
-    return added(sums.prompt, sums.prompt_untold, sums.requests)
+    ended = added(sums.prompt, sums.prompt_untold, sums.requests)
+    return with_live(ended, [row.prompt_tokens for row in live])
 
 
-def reused_tokens(sums: Sums) -> Figure:
+def reused_tokens(sums: Sums, live: Sequence[SessionRequest] = ()) -> Figure:
     """Of them, those that the engine had in its cache."""
-    return added(sums.reused, sums.reused_untold, sums.requests)
+    ended = added(sums.reused, sums.reused_untold, sums.requests)
+    return with_live(ended, [row.reused_tokens for row in live])
 
 
-def reread_tokens(sums: Sums) -> Figure:
+def reread_tokens(sums: Sums, live: Sequence[SessionRequest] = ()) -> Figure:
     """Of them, those that were sent before and computed again."""
     again = round(sums.reread)
-    return added(again, sums.reread_untold, sums.requests, guessed=sums.reread_guessed)
+    ended = added(again, sums.reread_untold, sums.requests, guessed=sums.reread_guessed)
+    return with_live(ended, [row.reread_tokens for row in live])
 
 
-def generated_tokens(sums: Sums) -> Figure:
-    """Tokens of all answers."""
-    return added(sums.generated, sums.generated_untold, sums.requests)
+def generated_tokens(sums: Sums, live: Sequence[SessionRequest] = ()) -> Figure:
+    """Tokens of all answers, as far as they have come."""
+    ended = added(sums.generated, sums.generated_untold, sums.requests)
+    return generated_with(ended, [row.generated_tokens for row in live])
 
 
-def hit_ratio(sums: Sums) -> Figure:
+def generated_with(ended: Figure, live: Sequence[Figure]) -> Figure:
+    """Generated tokens with those of requests under way; none before the first answer."""
+    told = with_live(ended, live)
+    return NOT_BEGUN if ended is NONE_ENDED and number(told) == 0 else told
+
+
+def hit_ratio(sums: Sums, live: Sequence[SessionRequest] = ()) -> Figure:
     """Reused ÷ prompt tokens, of the requests whose reuse is told."""
-    if sums.reused_untold and not sums.reused_of:
-        return UNTOLD
-    return ratio(sums.reused, sums.reused_of, reason="no prompt yet")
+    told = [
+        row
+        for row in live
+        if number(row.prompt_tokens) is not None and number(row.reused_tokens) is not None
+    ]
+    if not sums.reused_of and not told:
+        untold = next((row.reused_tokens for row in live), None)
+        if sums.reused_untold:
+            return UNTOLD
+        return untold if isinstance(untold, Missing) else Missing("no prompt yet")
+    reused = with_live(sums.reused, [row.reused_tokens for row in told])
+    return ratio(
+        reused, with_live(sums.reused_of, [row.prompt_tokens for row in told]), reason="no prompt"
+    )
 
 
-def context_tokens(agent: Agent | None) -> Figure:
+def context_tokens(agent: Agent | None, live: Sequence[SessionRequest] = ()) -> Figure:
     """An agent's last prompt and its answer; of one under way as far as it is known."""
     if agent is None:
         return Missing("its main agent has asked nothing yet")
     last = agent.last
-    if last is not None and last.passage is not None and last.passage.prompt_tokens is not None:
-        written = last.passage.generated_tokens
-        known = last.passage.prompt_tokens + (written or 0)
-        return known if written is not None else Estimated(known)
+    if last is not None and last.live:
+        row = next((row for row in live if row.request_id == last.request_id), None)
+        row = request_row(last) if row is None else row
+        if not isinstance(row.prompt_tokens, Missing):
+            return with_live(row.prompt_tokens, [row.generated_tokens])
     if agent.context_tokens is None:
-        return UNTOLD
+        return UNDER_WAY if last is not None and last.live else UNTOLD
     return agent.context_tokens if agent.context_exact else Estimated(agent.context_tokens)
 
 
-def request_row(entry: Entry) -> SessionRequest:
-    """A row of the timeline."""
+def request_row(entry: Entry, slot: Slot | None = None) -> SessionRequest:
+    """A row of the timeline; of a request under way with what its live slot tells."""
+    row = _request_row(entry)
+    if slot is None or not entry.live:
+        return row
+    return replace(
+        row,
+        prompt_tokens=_first_known(slot.prompt_tokens, row.prompt_tokens),
+        reused_tokens=_first_known(slot.cached_tokens, row.reused_tokens),
+        reread_tokens=_first_known(slot.reread_tokens, row.reread_tokens),
+        generated_tokens=_first_known(slot.generated_tokens, row.generated_tokens),
+        ttft_s=_first_known(row.ttft_s, slot.ttft_s),
+        tokens_per_s=_first_known(slot.tokens_per_s, row.tokens_per_s),
+    )
+
+
+def _first_known(told: Figure, other: Figure) -> Figure:
+    return other if isinstance(told, Missing) else told
+
+
+def _request_row(entry: Entry) -> SessionRequest:
     passage = entry.passage
     unknown = UNDER_WAY if entry.live else NO_TOKEN
     ttft_s = entry.ttft_s
@@ -148,19 +215,21 @@ def tool_call(tool: Tool) -> ToolCall:
     )
 
 
-def agent_row(agent: Agent, phase: SessionPhase) -> SessionAgent:
-    """One agent, its requests added up."""
-    sums = agent.sums
+def agent_row(
+    agent: Agent, phase: SessionPhase, live: Sequence[SessionRequest] = ()
+) -> SessionAgent:
+    """One agent, its requests added up; `live` are those of its session that are under way."""
+    sums, live = agent.sums, [row for row in live if row.agent == agent.name]
     return SessionAgent(
         agent=agent.name,
         is_subagent=agent.is_subagent,
         phase=phase,
         requests=sums.requests,
-        prompt_tokens=prompt_tokens(sums),
-        reused_tokens=reused_tokens(sums),
-        reread_tokens=reread_tokens(sums),
-        generated_tokens=generated_tokens(sums),
-        context_tokens=context_tokens(agent),
+        prompt_tokens=prompt_tokens(sums, live),
+        reused_tokens=reused_tokens(sums, live),
+        reread_tokens=reread_tokens(sums, live),
+        generated_tokens=generated_tokens(sums, live),
+        context_tokens=context_tokens(agent, live),
         started_at=iso_utc(agent.started_s),
         last_at=iso_utc(agent.last_s),
     )

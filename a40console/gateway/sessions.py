@@ -205,12 +205,11 @@ class SessionBook:
             if row is not None and row.queued_s is not None:
                 entry.queued_s = row.queued_s
 
-    def serves(self, serving: Serving | None) -> None:
-        """What is known of the engine start that serves now: None while none answers."""
+    def serves(self, serving: Serving) -> None:
+        """What is known of the engine start that serves now."""
         self._serving = serving
-        if serving is not None:
-            for record in self._sessions.values():
-                record.learn(serving)
+        for record in self._sessions.values():
+            record.learn(serving)
 
     def account(self) -> None:
         """Share out the time since the last call among the sessions that were busy in it."""

@@ -33,10 +33,14 @@ def sentences(detail: SessionDetail) -> tuple[str, ...]:
     model = "" if isinstance(detail.model, Missing) else f", asks for {detail.model}"
     said = [f"Seen: {client}, session {detail.session}{model}."]
     prompt, generated = number(detail.prompt_tokens), number(detail.generated_tokens)
-    if prompt is not None:
-        answer = "" if generated is None else f", {generated:,.0f} tokens answered"
-        said.append(f"{prompt:,.0f} tokens in{answer}.")
     newest = detail.timeline[-1] if detail.timeline else None
+    live = newest is not None and newest.live
+    so_far = " so far" if live else ""
+    if prompt is not None:
+        answer = "" if generated is None else f", {generated:,.0f} tokens answered{so_far}"
+        said.append(f"{prompt:,.0f} tokens in{answer}.")
+    elif live:
+        said.append("Its request is under way.")
     status = None if newest is None else number(newest.status)
     if status is not None and status >= 400:
         said.append(f"It was refused with HTTP status {status:.0f}.")

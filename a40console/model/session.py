@@ -207,7 +207,7 @@ class ClientWindow:
     """How much the client believes to have room for, beside what there is."""
 
     true_tokens: Figure
-    """The engine's `max_model_len`."""
+    """`max_model_len` of the engine that served its last request."""
 
     used_ratio: Figure
     """Context used of the true window."""
@@ -276,10 +276,14 @@ class SessionDetail:
     """Seconds in which the engine had a request of it."""
 
     cost_usd: Figure
-    """The rent of its busy seconds, shared evenly with the sessions busy beside it."""
+    """The rent of its busy seconds, shared evenly with the sessions busy beside it.
+
+    Each second at the price of the engine that served it; without those that had none, and a
+    simulated one's only while one serves.
+    """
 
     usd_per_million: Figure
-    """That, a million generated tokens."""
+    """That, a million tokens that the same engines generated."""
 
     ttft_s: tuple[float, ...]
     """By turn, oldest first."""

@@ -135,7 +135,7 @@ class Session:
     cost_usd: Figure
     started_at: str
     last_at: str
-    """When it last asked: ISO 8601, UTC."""
+    """The end of its last answer, of a first request under way its arrival: ISO 8601, UTC."""
 
     tokens_per_s: Figure
     """Now, all its slots together."""

@@ -127,7 +127,9 @@ def _draft(parts: Parts) -> Snapshot:
                 account=parts.account,
                 uptime_s=number(engine.uptime_s),
                 generation_tokens_per_s=_present_rate(view, throughput, parts.moment.interval_s),
-                sessions=sessions.sessions if sessions else SESSIONS_NOT_FOLLOWED,
+                session_usd_per_million=sessions.usd_per_million
+                if sessions
+                else SESSIONS_NOT_FOLLOWED,
             )
         ),
         limit=Limit(cause="unknown", text="", evidence=(), ruled_out=()),

@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from a40console.config import RentSettings
-from a40console.model.figures import Figure, Missing, combine, number, ratio
-from a40console.model.snapshot import Cost, Session, UsdPerMillion
+from a40console.model.figures import Figure, Missing, combine
+from a40console.model.snapshot import Cost, UsdPerMillion
 
 SECONDS_PER_HOUR = Decimal(3600)
 MILLION = 1_000_000
@@ -84,16 +84,18 @@ class Spending:
     generation_tokens_per_s: Figure
     """The present rate."""
 
-    sessions: tuple[Session, ...] | Missing = NO_SESSIONS
+    session_usd_per_million: Figure = NO_SESSIONS
+    """Of the busiest session."""
 
 
 def cost(spending: Spending) -> Cost:
     """The cost block.
 
-    `now` divides the price by the present rate; `session` is the busiest session's dollars by its
-    tokens; `since_rent` is all dollars since the rent began, idle and disk included, by all tokens
-    generated since then. Without a begin of the rent, what was spent is counted from the engine's
-    start, and no price a token since the rent is given.
+    `now` divides the price by the present rate; `session` is the busiest session's dollars, by the
+    price of the engines that served it, by the tokens of the same requests; `since_rent` is all
+    dollars since the rent began, idle and disk included, by all tokens generated since then.
+    Without a begin of the rent, what was spent is counted from the engine's start, and no price a
+    token since the rent is given.
     """
     terms = spending.account.terms
     if terms.usd_per_hour is None:
@@ -105,8 +107,9 @@ def cost(spending: Spending) -> Cost:
         spending.generation_tokens_per_s,
         reason="nothing is generated now",
     )
-    session = _session_price(spending.sessions)
-    prices = UsdPerMillion(now=now, session=session, since_rent=_since_rent(spending))
+    prices = UsdPerMillion(
+        now=now, session=spending.session_usd_per_million, since_rent=_since_rent(spending)
+    )
     return _cost(terms, _so_far(spending), prices)
 
 
@@ -136,17 +139,6 @@ def _since_rent(spending: Spending) -> Figure:
     if account.terms.rent_since_s is None:
         return NO_RENT
     return usd_per_million(_so_far(spending), account.generated_since_rent, NOTHING_YET.reason)
-
-
-def _session_price(sessions: tuple[Session, ...] | Missing) -> Figure:
-    """Of the session with most generated tokens."""
-    if isinstance(sessions, Missing):
-        return NO_SESSIONS
-    if not sessions:
-        return Missing("no session yet")
-    busiest = max(sessions, key=lambda session: number(session.generated_tokens) or 0.0)
-    dollars = ratio(busiest.cost_usd, busiest.generated_tokens, reason="it generated nothing yet")
-    return combine(lambda usd: usd * MILLION, dollars)
 
 
 def _cost(terms: Terms, so_far: Figure, prices: UsdPerMillion) -> Cost:

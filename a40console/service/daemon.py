@@ -314,7 +314,9 @@ class Daemon:
         self._upstream.plugin_counts = view is None or view.plugin_counts
         serving = self._upstream.current()
         self._dialects.look(serving)
-        sessions = self._sessions.take(around(view, self._books.terms(status.profile)))
+        sessions = self._sessions.take(
+            around(view, self._books.terms(status.profile), self._run_id())
+        )
         self._seq += 1
         snapshot = assemble(
             Parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
@@ -13,20 +13,24 @@ from a40console.gateway import session_view as view_of
 from a40console.gateway.client_window import NEARLY_FULL_RATIO, assumed, client_window
 from a40console.gateway.session_phase import Standing, standing
 from a40console.gateway.session_records import Record
+from a40console.gateway.session_runs import Serving
 from a40console.gateway.sessions import SessionBook
-from a40console.model.figures import Figure, Missing, combine, measured, number, ratio, total
+from a40console.model.engine import is_simulated
+from a40console.model.figures import Figure, Missing, measured, number, ratio, total
 from a40console.model.instants import iso_utc, unix_s
 from a40console.model.request import EngineRow, Phase
 from a40console.model.session import (
     ClientWindow,
     CountDisagreement,
-    PrefixLoss,
     SessionDetail,
+    SessionRequest,
     SessionSigns,
 )
 from a40console.model.snapshot import CacheLoss, Session, Slot
 from a40console.service.connecting import output_limit
-from a40console.service.cost import NO_PRICE, SECONDS_PER_HOUR, Terms, usd_per_million
+from a40console.service.cost import NO_PRICE, Terms
+from a40console.service.session_cost import Due, busiest_usd_per_million, due
+from a40console.service.session_losses import last_loss, reusable_ratio
 from a40console.telemetry.view import EngineView
 
 SHOWN_FOR_S = 24 * 3600.0
@@ -35,8 +39,8 @@ SHOWN_FOR_S = 24 * 3600.0
 LOSS_FOR_S = 600.0
 """So long after a loss it is a sign of what goes wrong now."""
 
-NO_LOSS = Missing("no prefix was lost yet")
 NO_TURN = Missing("no turn of it has begun to answer yet")
+WINDOW_UNTOLD = Missing("the window of the engine that served it is not known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +58,15 @@ class Around:
     unpriced: Missing = NO_PRICE
     """Why there is no price."""
 
+    run_id: str | None = None
+    """Which start of the engine serves; None where starts are not told apart, or none serves."""
 
-def around(view: EngineView | None, terms: Terms) -> Around:
-    """What goes with the book at this instant."""
+    simulated: bool | None = False
+    """Whether that engine only pretends; None while it is not known."""
+
+
+def around(view: EngineView | None, terms: Terms, run_id: str | None = None) -> Around:
+    """What goes with the book at this instant; `run_id` is the start that the view is of."""
     if view is None:
         quiet = Missing("no engine answers")
         return Around(
@@ -65,6 +75,7 @@ def around(view: EngineView | None, terms: Terms) -> Around:
             usd_per_hour=terms.usd_per_hour,
             told={},
             unpriced=terms.unpriced,
+            simulated=None,
         )
     return Around(
         slots=view.slots,
@@ -72,7 +83,15 @@ def around(view: EngineView | None, terms: Terms) -> Around:
         usd_per_hour=terms.usd_per_hour,
         told=view.told,
         unpriced=terms.unpriced,
+        run_id=run_id,
+        simulated=_pretends(view),
     )
+
+
+def _pretends(view: EngineView) -> bool | None:
+    if view.kind == "foreign" and isinstance(view.version, Missing):
+        return None
+    return view.kind == "sim" or is_simulated(view.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +102,12 @@ class SessionsBlock:
     last_loss: CacheLoss | Missing
     reusable_ratio: Figure
     signs: tuple[SessionSigns, ...]
+    usd_per_million: Figure
+    """Of the busiest session, by what the engines that served it cost."""
+
     counts: CountDisagreement | None
     uncounted: bool
     """Whether the engine cannot count prompts for `count_tokens`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Waits:
-    """Time to first token of a session's turns."""
-
-    last_s: Figure
-    median_s: Figure
 
 
 class Sessions:
@@ -107,8 +121,8 @@ class Sessions:
     def __init__(self, book: SessionBook, wall: Callable[[], float] = time.time) -> None:
         self.book = book
         self._wall = wall
-        self._waits: dict[str, tuple[Record, int, _Waits]] = {}
-        """By session, with the revision of which they are."""
+        self._waits: dict[str, tuple[Record, int, tuple[float, ...]]] = {}
+        """Time to first token of the turns by session, with the revision of which they are."""
 
         self._around = Around(
             slots=Missing("no snapshot yet"),
@@ -121,8 +135,9 @@ class Sessions:
         """The sessions at this instant; what the engine tells of their requests is taken in."""
         self._around = around
         self.book.account()
+        self.book.serves(_serving(around))
         self.book.told(around.told)
-        now_s, phases = self._wall(), _phases(around.slots)
+        now_s, slots = self._wall(), _by_request(around.slots)
         shown = [
             record
             for record in reversed(self.book.records())
@@ -132,10 +147,14 @@ class Sessions:
         self._waits = {name: held for name, held in self._waits.items() if name in names}
         counts = self.book.counts
         return SessionsBlock(
-            sessions=tuple(self._row(record, phases, now_s) for record in shown),
-            last_loss=_last_loss(shown),
-            reusable_ratio=_reusable(shown, now_s),
+            sessions=tuple(self._row(record, slots, now_s) for record in shown),
+            last_loss=last_loss(shown),
+            reusable_ratio=reusable_ratio(shown, now_s),
             signs=tuple(self._signs(record, now_s) for record in shown),
+            usd_per_million=busiest_usd_per_million(
+                [self._due(record, _live(record, slots)) for record in shown],
+                simulated=bool(around.simulated),
+            ),
             counts=counts.error,
             uncounted=counts.impossible,
         )
@@ -162,10 +181,11 @@ class Sessions:
         found = [each for each in self.book.records() if start and each.session.startswith(start)]
         return found[0] if len(found) == 1 else None
 
-    def _row(self, record: Record, phases: Mapping[str, Phase], now_s: float) -> Session:
-        sums, here = record.sums(), standing(record, phases, now_s)
-        generated = view_of.generated_tokens(sums)
-        waits = self._first_tokens(record)
+    def _row(self, record: Record, slots: Mapping[str, Slot], now_s: float) -> Session:
+        sums, here = record.sums(), standing(record, _phases(slots), now_s)
+        live = _live(record, slots)
+        generated = view_of.generated_tokens(sums, live)
+        waits = self._first_tokens(record, live)
         return Session(
             session=record.session,
             client=view_of.named(record.client, "the client does not name itself"),
@@ -174,54 +194,61 @@ class Sessions:
             phase_s=max(0.0, round(now_s - here.since_s, 3)),
             turns=record.turns,
             requests=sums.requests + len(record.live),
-            context_tokens=view_of.context_tokens(record.main),
-            window_tokens=self._around.window_tokens,
-            prompt_tokens=view_of.prompt_tokens(sums),
-            reused_tokens=view_of.reused_tokens(sums),
-            reread_tokens=view_of.reread_tokens(sums),
+            context_tokens=view_of.context_tokens(record.main, live),
+            window_tokens=self._window_tokens(record),
+            prompt_tokens=view_of.prompt_tokens(sums, live),
+            reused_tokens=view_of.reused_tokens(sums, live),
+            reread_tokens=view_of.reread_tokens(sums, live),
             generated_tokens=generated,
-            hit_ratio=view_of.hit_ratio(sums),
+            hit_ratio=view_of.hit_ratio(sums, live),
             sustained_tokens_per_s=_sustained(record, generated),
-            cost_usd=self._usd(record),
+            cost_usd=self._due(record, live).usd,
             started_at=iso_utc(record.started_s),
             last_at=iso_utc(record.last_s),
             tokens_per_s=_live_speed(self._around.slots, record.session, here),
-            ttft_last_s=waits.last_s,
-            ttft_median_s=waits.median_s,
-            compacts_at_tokens=self._window(record).compacts_at_tokens,
+            ttft_last_s=waits[-1] if waits else NO_TURN,
+            ttft_median_s=round(median(waits), 3) if waits else NO_TURN,
+            compacts_at_tokens=self._window(record, live).compacts_at_tokens,
             capturing=self.book.captures.is_on(record.session),
         )
 
-    def _first_tokens(self, record: Record) -> _Waits:
+    def _first_tokens(self, record: Record, live: Sequence[SessionRequest]) -> tuple[float, ...]:
         """Looked for among hundreds of requests only where one has come or ended since."""
         known = self._waits.get(record.session)
-        if known is not None and known[0] is record and known[1] == record.revision:
-            return known[2]
-        waits = view_of.first_tokens_s(record.entries)
-        found = _Waits(waits[-1], round(median(waits), 3)) if waits else _Waits(NO_TURN, NO_TURN)
-        self._waits[record.session] = record, record.revision, found
-        return found
+        if known is None or known[0] is not record or known[1] != record.revision:
+            known = record, record.revision, view_of.first_tokens_s(record.entries)
+            self._waits[record.session] = known
+        return (*known[2], *_begun(record, live))
 
-    def _window(self, record: Record) -> ClientWindow:
-        true_tokens = self._around.window_tokens
-        context = view_of.context_tokens(record.main)
-        return client_window(record, context, true_tokens, self._told_output())
+    def _serves(self, record: Record) -> bool:
+        """Whether its last request went to the engine that serves now."""
+        return record.run_id == self._around.run_id
 
-    def _told_output(self) -> int | None:
-        """The output limit that a client with the console's lines asks for."""
-        window = number(self._around.window_tokens)
-        return None if window is None else output_limit(int(window))
+    def _window_tokens(self, record: Record) -> Figure:
+        """The window of the engine that served its last request."""
+        if self._serves(record) and not isinstance(self._around.window_tokens, Missing):
+            return self._around.window_tokens
+        return WINDOW_UNTOLD if record.window_tokens is None else record.window_tokens
 
-    def _usd(self, record: Record) -> Figure:
+    def _window(self, record: Record, live: Sequence[SessionRequest]) -> ClientWindow:
+        true_tokens = self._window_tokens(record)
+        context = view_of.context_tokens(record.main, live)
+        return client_window(record, context, true_tokens, _told_output(true_tokens))
+
+    def _due(self, record: Record, live: Sequence[SessionRequest]) -> Due:
         """The rent of its busy seconds, each shared with the sessions busy beside it."""
-        price = self._around.usd_per_hour
-        if price is None:
-            return self._around.unpriced
-        return float(price / SECONDS_PER_HOUR * Decimal(record.share_s))
+        now = self._around
+        return due(
+            record,
+            live,
+            simulated=bool(now.simulated),
+            unpriced=now.unpriced if now.usd_per_hour is None else None,
+        )
 
     def _signs(self, record: Record, now_s: float) -> SessionSigns:
-        window = number(self._around.window_tokens)
-        found = assumed(record, window, self._told_output())
+        here = self._serves(record)
+        window = number(self._around.window_tokens) if here else None
+        found = assumed(record, window, _told_output(window))
         loss = next(
             (
                 each
@@ -236,9 +263,9 @@ class Sessions:
             silent_s=0.0 if record.live else max(0.0, now_s - record.last_s),
             loss=loss,
             losses=sum(1 for each in record.losses if each.kind == "changed"),
-            window_wrong=found.wrong,
-            window_evidence=found.evidence,
-            overflows=record.overflows if record.overfull else 0,
+            window_wrong=here and found.wrong,
+            window_evidence=found.evidence if here else "",
+            overflows=record.overflows if here and record.overfull else 0,
             nearly_full=window is not None and high > NEARLY_FULL_RATIO * window,
             safeguards=record.safeguards,
             removed=dict(record.removed),
@@ -246,8 +273,9 @@ class Sessions:
         )
 
     def _detail(self, record: Record, turns: int) -> SessionDetail:
-        now_s, phases = self._wall(), _phases(self._around.slots)
-        row, here = self._row(record, phases, now_s), standing(record, phases, now_s)
+        now_s, slots = self._wall(), _by_request(self._around.slots)
+        row, phases = self._row(record, slots, now_s), _phases(slots)
+        here, live = standing(record, phases, now_s), _live(record, slots)
         entries = list(record.entries)
         kept, sums = entries[-turns:], record.sums()
         main = record.main
@@ -269,7 +297,7 @@ class Sessions:
             failed=record.failed,
             aborted=record.aborted,
             context_tokens=row.context_tokens,
-            window=self._window(record),
+            window=self._window(record, live),
             prompt_tokens=row.prompt_tokens,
             reused_tokens=row.reused_tokens,
             reread_tokens=row.reread_tokens,
@@ -279,14 +307,16 @@ class Sessions:
             sustained_tokens_per_s=row.sustained_tokens_per_s,
             busy_s=round(record.busy_s, 3),
             cost_usd=row.cost_usd,
-            usd_per_million=usd_per_million(row.cost_usd, row.generated_tokens),
-            ttft_s=view_of.first_tokens_s(entries),
+            usd_per_million=self._due(record, live).usd_per_million,
+            ttft_s=self._first_tokens(record, live),
             agents=tuple(
-                view_of.agent_row(agent, standing(record, phases, now_s, agent.name).phase)
+                view_of.agent_row(agent, standing(record, phases, now_s, agent.name).phase, live)
                 for agent in agents
             ),
             tools=view_of.tool_sums(record),
-            timeline=tuple(map(view_of.request_row, kept)),
+            timeline=tuple(
+                view_of.request_row(entry, slots.get(entry.request_id)) for entry in kept
+            ),
             forgotten_requests=max(0, sums.requests + len(record.live) - len(kept)),
             losses=tuple(record.losses),
             removed=dict(record.removed),
@@ -295,9 +325,43 @@ class Sessions:
         )
 
 
-def _phases(slots: tuple[Slot, ...] | Missing) -> dict[str, Phase]:
-    known = () if isinstance(slots, Missing) else slots
-    return {slot.request_id: slot.phase for slot in known}
+def _serving(around: Around) -> Serving:
+    """What the book keeps of the engine that serves."""
+    window = number(around.window_tokens)
+    return Serving(
+        run_id=around.run_id,
+        window_tokens=None if window is None else int(window),
+        usd_per_hour=None if around.usd_per_hour is None else float(around.usd_per_hour),
+        simulated=around.simulated,
+    )
+
+
+def _by_request(slots: tuple[Slot, ...] | Missing) -> dict[str, Slot]:
+    return {} if isinstance(slots, Missing) else {slot.request_id: slot for slot in slots}
+
+
+def _phases(slots: Mapping[str, Slot]) -> dict[str, Phase]:
+    return {request_id: slot.phase for request_id, slot in slots.items()}
+
+
+def _live(record: Record, slots: Mapping[str, Slot]) -> list[SessionRequest]:
+    """Its requests under way, with what their slots tell."""
+    return [view_of.request_row(entry, slots.get(entry.request_id)) for entry in record.live]
+
+
+def _begun(record: Record, live: Sequence[SessionRequest]) -> list[float]:
+    """Time to first token of the turns under way that have one."""
+    return [
+        waited_s
+        for entry, row in zip(record.live, live, strict=True)
+        if entry.is_turn and (waited_s := number(row.ttft_s)) is not None
+    ]
+
+
+def _told_output(window: Figure | None) -> int | None:
+    """The output limit that a client with the console's lines asks for."""
+    tokens = None if window is None else number(window)
+    return None if tokens is None else output_limit(int(tokens))
 
 
 def _sustained(record: Record, generated: Figure) -> Figure:
@@ -311,42 +375,3 @@ def _live_speed(slots: tuple[Slot, ...] | Missing, session: str, here: Standing)
     speeds = [slot.tokens_per_s for slot in slots if slot.session == session]
     known = [speed for speed in speeds if not isinstance(speed, Missing)]
     return total(known, reason=f"nothing of it is in decode ({here.phase})")
-
-
-def _last_loss(records: list[Record]) -> CacheLoss | Missing:
-    """The newest prefix that a session lost, faults alone."""
-    found: list[tuple[str, PrefixLoss]] = [
-        (record.session, loss)
-        for record in records
-        for loss in record.losses
-        if loss.kind in ("changed", "evicted")
-    ]
-    if not found:
-        return NO_LOSS
-    session, loss = max(found, key=lambda entry: entry[1].at)
-    return CacheLoss(
-        session=session, turn=loss.turn, tokens=loss.tokens, cause=loss.cause, at=loss.at
-    )
-
-
-REUSABLE_OVER_S = 60.0
-
-
-def _reusable(records: list[Record], now_s: float) -> Figure:
-    """Share of the last minute's prompt tokens that were there: sent before, or found anyway."""
-    shared: list[float] = []
-    prompts: list[int] = []
-    for record in records:
-        for entry in reversed(record.entries):
-            if entry.at_s < now_s - REUSABLE_OVER_S:
-                break
-            if entry.ended_s is None or not entry.worked:
-                continue
-            if entry.shared is None or entry.prompt_tokens is None:
-                return Missing("not of every prompt in the window is known what it shares")
-            known = max(entry.shared.tokens, entry.cached_tokens or 0)
-            shared.append(min(known, entry.prompt_tokens))
-            prompts.append(entry.prompt_tokens)
-    if not prompts:
-        return Missing("no prompt of a session in the window")
-    return combine(lambda part, whole: part / whole if whole else None, sum(shared), sum(prompts))

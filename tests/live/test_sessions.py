@@ -60,6 +60,7 @@ def test_a_session_is_seen_and_outlives_the_service() -> None:
         sub = Conversation(explore, made.status()["engine"]["served_name"])
         ask(made, sub, Turn(adds=100, answer_tokens=20), 0)
 
+        made.wait_for(lambda: row(made)["phase"] == "client", 10)
         shown = row(made)
         before = read(made, SESSION[:8])
 
@@ -89,6 +90,27 @@ def test_a_session_is_seen_and_outlives_the_service() -> None:
         (finished,) = after.timeline[2].tools
         assert finished.duration_s == 1.0
         assert "ledger" not in file.read_text(encoding="utf-8")
+
+
+def test_a_session_keeps_the_window_of_the_engine_that_served_it() -> None:
+    with console() as made:
+        made.configure(QUICK)
+        made.profile("sim", profile())
+        made.profile("small", profile().replace("65536", "8192"))
+        made.serve("--profile", "sim")
+        made.wait_for(lambda: made.status()["engine"]["state"] == "serving", 40)
+        agent = Agent(session=SESSION, system_words=6000)
+        conversation = Conversation(agent, made.status()["engine"]["served_name"])
+        ask(made, conversation, EDIT, 0)
+        made.wait_for(lambda: row(made)["phase"] == "client", 10)
+
+        made.succeed("engine", "switch", "small")
+        made.wait_for(lambda: made.status()["engine"]["max_model_len"] == 8192, 40)
+        status, shown = made.status(), row(made)
+
+        assert shown["window_tokens"] == 65536
+        assert shown["context_tokens"] > 0.9 * 8192
+        assert "client-window-wrong" not in [each["code"] for each in status["findings"]]
 
 
 def _restart(made: Console) -> None:

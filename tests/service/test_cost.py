@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -10,7 +10,7 @@ import pytest
 
 from a40console.config import RentSettings
 from a40console.model.figures import Estimated, Missing, number
-from a40console.model.snapshot import Session, UsdPerMillion
+from a40console.model.snapshot import UsdPerMillion
 from a40console.service.cost import NO_PROFILE, UNPAID, Account, Spending, cost, terms_of
 from a40console.service.spending import spending_report, tokens_since, usd_of
 from a40console.service.tally import HOUR_S, MINUTE_S, Tally, TallyBook
@@ -92,23 +92,9 @@ def test_the_profiles_price_with_the_rents_begin() -> None:
     assert block.usd_per_million.since_rent == pytest.approx(0.88)
 
 
-def session(tokens: int, usd: float) -> Session:
-    why = Missing("not of interest here")
-    names = [field.name for field in fields(Session)]
-    known = {"session": "7f3a", "generated_tokens": tokens, "cost_usd": usd}
-    return Session(**{**dict.fromkeys(names, why), **known})  # type: ignore[arg-type]
-
-
 def test_the_busiest_sessions_price() -> None:
     assert cost(spending()).usd_per_million.session == Missing("sessions are not followed")
-    one = session(1000, 0.5)
-    other = session(20_000, 0.02)
-    block = cost(spending(sessions=(one, other)))
-    assert block.usd_per_million.session == pytest.approx(1.0)
-    nothing = session(0, 0.5)
-    block = cost(spending(sessions=(nothing,)))
-    assert block.usd_per_million.session == Missing("it generated nothing yet")
-    assert cost(spending(sessions=())).usd_per_million.session == Missing("no session yet")
+    assert cost(spending(session_usd_per_million=1.5)).usd_per_million.session == 1.5
 
 
 def test_an_estimated_rate_makes_an_estimated_price() -> None:

@@ -46,7 +46,7 @@ def sessions(gateway: Gateway) -> Sessions:
 
 
 def around(**changes: Any) -> Around:
-    plain = Around(slots=(), window_tokens=32768, usd_per_hour=A40, told={})
+    plain = Around(slots=(), window_tokens=32768, usd_per_hour=A40, told={}, run_id="run-1")
     return replace(plain, **changes)
 
 
@@ -264,7 +264,12 @@ def test_a_detail_has_agents_tools_and_the_newest_requests(
     live = gateway.ask(Ask(who(), HEAD + talk(2), safeguards=True))
     gateway.pass_s(1)
     live.streamed(gateway.clock(), 5)
-    speed = slot(session="7f3a", request_id=live.request_id, tokens_per_s=41.5)
+    speed = slot(
+        session="7f3a",
+        request_id=live.request_id,
+        tokens_per_s=41.5,
+        generated_tokens=Estimated(30),
+    )
     sessions.take(around(slots=(speed, slot(session="other"))))
 
     detail = sessions.detail("7f3a", turns=2)
@@ -278,9 +283,10 @@ def test_a_detail_has_agents_tools_and_the_newest_requests(
     assert [request.live for request in detail.timeline] == [False, True]
     assert (detail.forgotten_requests, detail.requests, detail.turns) == (2, 4, 3)
     assert detail.tokens_per_s == 41.5
-    assert detail.ttft_s == (1.0, 1.0)
+    assert detail.ttft_s == (1.0, 1.0, 1.0)
     assert detail.safeguards
-    assert detail.usd_per_million == pytest.approx(0.44 * 10 / 3600 / 120 * 1e6)
+    assert isinstance(detail.usd_per_million, Estimated)
+    assert detail.usd_per_million.value == pytest.approx(0.44 * 10 / 3600 / 150 * 1e6)
 
 
 def test_a_session_is_found_by_its_beginning_if_only_one_begins_so(

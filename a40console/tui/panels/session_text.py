@@ -75,14 +75,18 @@ def facts(detail: SessionDetail, width: int) -> list[Line]:
     lines += fact("known by", _ORIGINS[detail.origin], width)
     lines += fact("client", detail.client, width)
     lines += fact("model", _model(detail), width)
-    lines += fact(
-        "began", f"{fmt.clock(detail.started_at)}, last asked at {fmt.clock(detail.last_at)}", width
-    )
+    lines += fact("began", f"{fmt.clock(detail.started_at)}, {_last(detail)}", width)
     lines += fact("turns", f"{detail.turns}, in {detail.requests} requests{tail}", width)
     lines += fact("TTFT", _waits(detail.ttft_s), width)
     for name, value, formatter, unit in rows:
         lines += figure(name, value, formatter, width, unit)
     return lines
+
+
+def _last(detail: SessionDetail) -> str:
+    if detail.phase not in ("client", "idle"):
+        return "a request is under way"
+    return f"last answer at {fmt.clock(detail.last_at)}"
 
 
 def _model(detail: SessionDetail) -> Text:
