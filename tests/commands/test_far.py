@@ -16,7 +16,6 @@ from a40console.errors import UsageError
         (["ask", "5", "--max-tokens", "5"], ["ask", "-", "--max-tokens", "5"], b"5"),
         (["ask", "--max-tokens", "5", "5"], ["ask", "--max-tokens", "5", "-"], b"5"),
         (["ask", "--max-tokens=5", "--", "-x"], ["ask", "--max-tokens=5", "--", "-"], b"-x"),
-        (["ask", ""], ["ask", "-"], b""),
         (["ask", "-"], ["ask", "-"], None),
         (["ask"], ["ask"], None),
         (["ask", "--help"], ["ask", "--help"], None),

@@ -262,7 +262,7 @@ def test_cost_by_the_hour(console: Run, service: Service) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("─ Paid ─")
     assert "A million tokens" in run.stdout
-    assert re.search(r"By the hour since .*: +≈\$10\.12 +1,842,000 tokens", run.stdout)
+    assert re.search(r"By the hour +since .*: +≈\$10\.12 +1,842,000 tokens", run.stdout)
     head, *rows = run.stdout[run.stdout.index("hour from") :].splitlines()
     assert head.split() == ["hour", "from", "$", "tokens", "busy", "$/1M"]
     assert len(rows) == 24
