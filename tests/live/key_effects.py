@@ -48,6 +48,32 @@ def cost(tui: Tmux, live: Console) -> None:
     tui.wait_for(lambda screen: "─ Paid" in screen)
 
 
+def asked_session(live: Console) -> str:
+    """The session of a question that was just answered."""
+    live.succeed("ask", "hello", "--max-tokens", "3")
+    live.wait_for(lambda: bool(live.status()["sessions"]), 10)
+    name: str = live.status()["sessions"][0]["session"]
+    return name
+
+
+def sessions(tui: Tmux, live: Console) -> None:
+    name = asked_session(live)
+    press(tui, "view.sessions")
+    tui.wait_for(lambda screen: name[:4] in screen and "turns" in screen)
+
+
+def capture(tui: Tmux, live: Console) -> None:
+    name = asked_session(live)
+    press(tui, "view.sessions")
+    tui.wait_for(name[:4])
+    press(tui, "sessions.capture")
+    tui.wait_for("Capture the text of session")
+    tui.press("y")
+    tui.wait_for("● CAPTURE")
+    live.succeed("sessions", "capture", name, "off")
+    tui.wait_for(lambda screen: "● CAPTURE" not in screen)
+
+
 def pause(tui: Tmux, live: Console) -> None:
     press(tui, "view.pause")
     screen = tui.wait_for("PAUSED")
@@ -195,7 +221,7 @@ def explanation(tui: Tmux, live: Console) -> None:
 def environment(tui: Tmux, live: Console) -> None:
     variables = live.client_environment()
     press(tui, "client.env")
-    screen = tui.wait_for(f"export ANTHROPIC_BASE_URL={variables['ANTHROPIC_BASE_URL']}")
+    screen = tui.wait_for(f"export ANTHROPIC_BASE_URL='{variables['ANTHROPIC_BASE_URL']}'")
     assert variables["ANTHROPIC_AUTH_TOKEN"] not in screen
     close_dialog(tui)
 
@@ -234,6 +260,8 @@ EFFECTS: dict[str, Callable[[Tmux, Console], None]] = {
     "view.logs": logs,
     "view.events": journal,
     "view.cost": cost,
+    "view.sessions": sessions,
+    "sessions.capture": capture,
     "view.pause": pause,
     "slot.show": one_request,
     "time.back": back_and_forth,
