@@ -291,6 +291,7 @@ def test_counters_that_begin_again_are_an_event_and_no_negative_rate(served: Con
 
 def test_a_garbled_stream_ends_and_is_counted_all_the_same(served: Console) -> None:
     start(served, "garble=5")
+    before = {row["request_id"] for row in served.status()["recent"]}
     headers = {"x-claude-code-session-id": SESSION}
     body = {
         "max_tokens": 100,
@@ -300,8 +301,12 @@ def test_a_garbled_stream_ends_and_is_counted_all_the_same(served: Console) -> N
     }
     answer = httpx.post(f"{served.gateway}/v1/messages", json=body, headers=headers, timeout=30)
     assert answer.status_code == 200
-    snapshot = until(served, lambda now: now["recent"])
-    assert snapshot["recent"][0]["generated_tokens"] == 60
+
+    def ended(now: dict[str, Any]) -> list[dict[str, Any]]:
+        return [row for row in now["recent"] if row["request_id"] not in before]
+
+    snapshot = until(served, ended)
+    assert [row["generated_tokens"] for row in ended(snapshot)] == [60]
     assert snapshot["engine"]["state"] == "serving"
 
 
