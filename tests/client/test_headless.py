@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from tests.client.claude_code import ClaudeCode, until
-from tests.client.sessions import detail_of, ended, session_of
+from tests.client.sessions import detail_of, ended
 from tests.faults.console import FaultConsole
 
 Start = Callable[..., tuple[FaultConsole, ClaudeCode]]
@@ -19,7 +19,7 @@ def test_a_prompt_is_answered_and_its_session_is_seen(claude: Start) -> None:
     done = user.ask("say hi")
     assert done.code == 0, done
     assert done.text == "Hello from the script."
-    session = until(lambda: session_of(console, user))
+    session = until(lambda: ended(console, user, requests=1))
     assert session["client"] == "claude-code"
     assert session["requests"] == 1
     assert session["generated_tokens"] == done.output["usage"]["output_tokens"]
