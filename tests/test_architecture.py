@@ -160,3 +160,12 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return found
+
+
+@pytest.mark.parametrize("names", ["engine-tests.txt", "client-tests.txt"])
+def test_every_test_that_must_run_is_there(names: str) -> None:
+    listed = (ROOT / ".ci" / names).read_text().split()
+    assert listed
+    for name in listed:
+        file, _, test = name.partition("::")
+        assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.M), name
