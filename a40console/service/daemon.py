@@ -131,14 +131,17 @@ class Daemon:
             paths.gateway_token,
             token_required=settings.gateway.token_required,
         )
-        self.gateway_app = build_gateway(
+        self.gateway_app = self._gateway()
+        self.control_app = self._control()
+
+    def _gateway(self) -> Starlette:
+        return build_gateway(
             upstream=self._upstream,
             meter=self._meter,
             authorise=self._door.authoriser(),
             collaborators=Collaborators(dialects=self._dialects, book=self._sessions.book),
-            client_limits=client_limits(settings.gateway),
+            client_limits=client_limits(self._settings.gateway),
         )
-        self.control_app = self._control()
 
     def _operate(self) -> EngineOperator:
         starter = EngineStarter(
