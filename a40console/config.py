@@ -9,14 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
-
 from a40console.errors import UsageError
+from a40console.model.document import DocumentError, Within, read_document
 from a40console.model.engine import MessagesRoute
 from a40console.model.profile import LIMIT_USD_PER_HOUR
 from a40console.model.toml_text import parse_toml
 
-_CLOSED = ConfigDict(extra="forbid")
+_PRICE = Within(least=0, below=LIMIT_USD_PER_HOUR)
+_COUNT = Within(least=0)
 
 
 def instant(value: object) -> object:
@@ -43,7 +43,7 @@ class GatewaySettings:
     host: str = "127.0.0.1"
     """Any other than loopback makes a token mandatory."""
 
-    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    port: Annotated[int, Within(least=0, most=65535)] = 8080
     """0 takes a free port at each start."""
 
     token_required: bool = False
@@ -52,10 +52,10 @@ class GatewaySettings:
     messages_route: MessagesRoute = "auto"
     """How the Messages API is served where the profile does not say: as the engine is found."""
 
-    client_requests: Annotated[int, Field(ge=0)] = 0
+    client_requests: Annotated[int, _COUNT] = 0
     """Requests that one client may have under way; 0 for no limit."""
 
-    client_requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    client_requests_per_minute: Annotated[int, _COUNT] = 0
     """Requests that one client may begin within a minute; 0 for no limit."""
 
 
@@ -63,13 +63,13 @@ class GatewaySettings:
 class ServiceSettings:
     """How the service works."""
 
-    interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
+    interval_s: Annotated[float, Within(least=0.05, most=60)] = 1.0
     """Seconds between snapshots."""
 
     restart_engine: bool = True
     """Start an engine again that ended by itself."""
 
-    gpu_wait_s: Annotated[float, Field(ge=0, le=600)] = 30.0
+    gpu_wait_s: Annotated[float, Within(least=0, most=600)] = 30.0
     """Seconds that a start waits for the GPU's memory to be freed before it is refused."""
 
 
@@ -99,13 +99,13 @@ class InstallSettings:
 class RentSettings:
     """What the machine is rented for: then cost is counted from the rent's begin, idle or not."""
 
-    since: Annotated[str | None, BeforeValidator(instant)] = None
+    since: Annotated[str | None, instant] = None
     """When it began: a TOML date and time with its zone."""
 
-    usd_per_hour: Annotated[Decimal, Field(ge=0, lt=LIMIT_USD_PER_HOUR)] | None = None
+    usd_per_hour: Annotated[Decimal, _PRICE] | None = None
     """Replaces the profile's price."""
 
-    disk_usd_per_hour: Annotated[Decimal, Field(ge=0, lt=LIMIT_USD_PER_HOUR)] | None = None
+    disk_usd_per_hour: Annotated[Decimal, _PRICE] | None = None
     """Added to it."""
 
 
@@ -123,17 +123,6 @@ class Settings:
     rent: RentSettings = field(default_factory=RentSettings)
     keys: dict[str, str] = field(default_factory=dict)
     """Command id to key: `"engine.restart" = "f5"`."""
-
-
-for _kind in (
-    GatewaySettings,
-    ServiceSettings,
-    ConsoleSettings,
-    InstallSettings,
-    RentSettings,
-    Settings,
-):
-    _kind.__pydantic_config__ = _CLOSED  # type: ignore[union-attr]
 
 
 LOOKS = frozenset({"console", "keys"})
@@ -212,13 +201,12 @@ def _mended(document: dict[str, Any]) -> tuple[Settings, tuple[SettingsProblem, 
     wrong: list[SettingsProblem] = []
     while True:
         try:
-            return TypeAdapter(Settings).validate_python(document), tuple(wrong)
-        except ValidationError as error:
-            for item in error.errors():
-                place = [str(part) for part in item["loc"]]
-                text = f"{'.'.join(place)}: {item['msg']}"
-                wrong.append(SettingsProblem(text, refused=place[0] not in LOOKS))
-                _remove(document, place)
+            return read_document(Settings, document), tuple(wrong)
+        except DocumentError as error:
+            for fault in error.faults:
+                refused = fault.place[0] not in LOOKS
+                wrong.append(SettingsProblem(fault.text, refused=refused))
+                _remove(document, fault.place)
 
 
 def _remove(document: dict[str, Any], place: Sequence[str]) -> None:

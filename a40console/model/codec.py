@@ -1,7 +1,7 @@
 """Frozen dataclasses to JSON and back, and the closed JSON schema of one: driven by annotations.
 
-Own code rather than pydantic because the console's process decodes one snapshot a second and must
-paint within its start-up and memory budgets.
+Own code rather than a validation library: the console's process decodes one snapshot a second, and
+must paint within its start-up and memory budgets.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ def decode(kind: type[T], data: Json) -> T:
     """
     result: T = _decoder(kind)(data, kind.__name__)
     return result
+
+
+def decode_as(kind: Any, data: Json, where: str) -> Any:
+    """A value of any annotation, `where` naming its place in errors.
+
+    Raises:
+        DecodeError: Where it does not fit.
+    """
+    return _decoder(kind)(data, where)
 
 
 def _decoder(kind: Any) -> Decoder:
@@ -163,7 +172,7 @@ def _dict_decoder(item: Decoder) -> Decoder:
 def _choice_decoder(choices: tuple[Any, ...]) -> Decoder:
     def read(data: Json, where: str) -> Any:
         if data not in choices:
-            raise DecodeError(f"{where}: {data!r} is none of {choices}")
+            raise DecodeError(f"{where}: {data!r} is none of {', '.join(map(repr, choices))}")
         return data
 
     return read

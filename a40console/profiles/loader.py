@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from a40console.errors import UsageError
+from a40console.model.document import DocumentError, read_document
 from a40console.model.file_name import name_fault
 from a40console.model.profile import (
     LIMIT_USD_PER_HOUR,
-    KnownIssue,
     ModelFile,
     Profile,
     Speculation,
@@ -31,7 +27,6 @@ SHIPPED = "shipped"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TABLES = {"file": ModelFile, "speculation": Speculation, "known_issues": KnownIssue}
 _POSITIVE = (
     "max_model_len",
     "max_running",
@@ -40,10 +35,6 @@ _POSITIVE = (
     "start_timeout_s",
     "stall_after_s",
 )
-
-for _kind in (Profile, *_TABLES.values()):
-    _kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
-_ADAPTER = TypeAdapter(Profile)
 
 
 class _NotAProfileError(ValueError):
@@ -128,27 +119,12 @@ def parse_profile(text: str, default_name: str) -> Profile:
     except ValueError as error:
         raise _NotAProfileError(str(error)) from error
     try:
-        profile = _ADAPTER.validate_python(document)
-    except ValidationError as error:
-        raise _NotAProfileError(
-            "; ".join(_in_words(dict(item)) for item in error.errors())
-        ) from error
+        profile = read_document(Profile, document)
+    except DocumentError as error:
+        raise _NotAProfileError(str(error)) from error
     if faults := list(_faults(profile)):
         raise _NotAProfileError("; ".join(faults))
     return profile
-
-
-def _in_words(item: dict[str, Any]) -> str:
-    location = [str(part) for part in item["loc"]]
-    key = ".".join(location)
-    if item["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
-        table = _TABLES.get(location[0], Profile) if len(location) > 1 else Profile
-        known = [field.name for field in fields(table)]
-        nearest = get_close_matches(location[-1], known, n=1)
-        return f"{key} is not a setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
-    if item["type"] in {"missing", "missing_argument", "missing_keyword_only_argument"}:
-        return f"{key} is missing"
-    return f"{key}: {item['msg']}"
 
 
 def _faults(profile: Profile) -> Iterator[str]:
@@ -198,10 +174,8 @@ def _nul_faults(value: object, key: str) -> Iterator[str]:
 def _not_positive(table: object, keys: Iterable[str], *, prefix: str = "") -> Iterator[str]:
     for key in keys:
         value = getattr(table, key)
-        if value is not None and not value > 0:  # NaN neither is
+        if value is not None and value <= 0:
             yield f"{prefix}{key} must be more than 0"
-        elif value == math.inf:
-            yield f"{prefix}{key} must be finite"
 
 
 def _speculation_faults(asked: Speculation) -> Iterator[str]:

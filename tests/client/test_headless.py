@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -108,9 +109,8 @@ def test_a_sub_agent_is_a_child_of_its_session(claude: Start) -> None:
 def test_a_service_that_restarts_between_turns_costs_nothing(claude: Start) -> None:
     console, user = claude([{"when": "", "say": [{"text": "Yes."}]}])
     assert user.ask("before the restart").text == "Yes."
-    until(lambda: ended(console, user, requests=1))
-    kept = console.paths.state / "sessions.json"
-    until(lambda: kept.exists() and user.session in kept.read_text(), 3)
+    session = until(lambda: ended(console, user, requests=1))
+    until(lambda: kept_requests(console, user) == session["requests"], 3)
     assert console.service is not None
     worker = console.status()["service"]["pid"]
     os.kill(worker, signal.SIGKILL)
@@ -119,6 +119,14 @@ def test_a_service_that_restarts_between_turns_costs_nothing(claude: Start) -> N
     both = until(lambda: ended(console, user, requests=2))
     assert both["turns"] == 2
     assert console.status()["service"]["pid"] != worker
+
+
+def kept_requests(console: FaultConsole, user: ClaudeCode) -> int:
+    """Requests of the user's session in the file that a service begins with."""
+    kept = console.paths.state / "sessions.json"
+    sessions = json.loads(kept.read_text())["sessions"] if kept.exists() else []
+    mine = [each for each in sessions if each["session"] == user.session]
+    return sum(agent["sums"]["requests"] for each in mine for agent in each["agents"])
 
 
 def test_in_the_smallest_window_that_is_advised_no_turn_compacts_by_itself(claude: Start) -> None:

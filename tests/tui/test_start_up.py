@@ -14,7 +14,7 @@ from a40console.tui.app import ConsoleApp
 from tests import make_snapshot as make
 from tests.tui.fake_service import FakeService
 
-LATE = ("httpx", "a40console.service.client", "pydantic", "uvicorn", "starlette", "aiohttp")
+LATE = ("httpx", "a40console.service.client", "uvicorn", "starlette", "aiohttp")
 """Loaded after the first paint or never by the console."""
 
 
