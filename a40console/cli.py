@@ -25,6 +25,7 @@ from a40console.commands import streams
 from a40console.commands.filled import refuse_empty
 from a40console.commands.invocation import ColorMode, Invocation
 from a40console.commands.output import legible, note
+from a40console.commands.read_only import guarded
 from a40console.errors import ConsoleError, Exit, RefusedError, UsageError
 from a40console.model.codec import encode
 from a40console.paths import Paths, locate, make_private
@@ -65,7 +66,7 @@ _COMMANDS = {
     "cost": "What it costs, hour by hour.",
     "sessions": "Clients' sessions: context, reuse, speed, cost, turn by turn.",
     "env": "The client's environment, ready to paste.",
-    "profiles": "List, show and check engine profiles.",
+    "profiles": "List, show, check, fit and mend engine profiles.",
     "models": "List, fetch and delete the models of the profiles.",
     "engine": "Install, start, stop and steer the engine.",
     "doctor": "What this machine lacks, and the line that mends it.",
@@ -78,6 +79,9 @@ _COMMANDS = {
 
 WORDS = "a40console.words"
 """Where the command and its arguments are kept as they were written."""
+
+READ_ONLY = "a40console.read_only"
+"""Where it is kept whether one only looks."""
 
 
 class LazyGroup(click.Group):
@@ -123,6 +127,13 @@ class LazyGroup(click.Group):
 )
 @click.option("--plain", is_flag=True, help="Sentences, line by line: screen readers and pipes.")
 @click.option(
+    "--read-only",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, flag: ctx.meta.update({READ_ONLY: flag}),
+    help="Only look: whatever acts is refused.",
+)
+@click.option(
     "--ssh",
     "target",
     metavar="USER@HOST[:PORT]",
@@ -148,11 +159,13 @@ def console(
     paths = _paths()
     if target is None and there is not None:
         raise UsageError("--there goes with --ssh")
+    paths = guarded(paths, ctx.meta.get(WORDS, ()), flag=ctx.meta[READ_ONLY])
     if target is not None:
         from a40console.commands.far import lead
 
         drawing = [] if color == "auto" else ["--color", color]
         drawing += [] if in_ascii is None else ["--ascii" if in_ascii else "--unicode"]
+        drawing += ["--read-only"] if ctx.meta[READ_ONLY] else []
         words = ctx.meta.get(WORDS, ())
         far = lead(paths, target, there=there, words=words, options=drawing)
         if far.code is not None:

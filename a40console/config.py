@@ -58,6 +58,15 @@ class GatewaySettings:
     client_requests_per_minute: Annotated[int, _COUNT] = 0
     """Requests that one client may begin within a minute; 0 for no limit."""
 
+    hold_requests: Annotated[int, _COUNT] = 128
+    """Requests that wait while the engine is switched or restarted; 0 lets none wait."""
+
+    hold_mib: Annotated[int, Within(least=0, most=192)] = 128
+    """MiB of their bodies together; of 256 for all bodies some room is left to read others."""
+
+    hold_s: Annotated[float, Within(least=0, most=3600)] = 600.0
+    """Seconds that one of them waits at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
@@ -69,8 +78,14 @@ class ServiceSettings:
     restart_engine: bool = True
     """Start an engine again that ended by itself."""
 
+    drain_s: Annotated[float, Within(least=0, most=3600)] = 30.0
+    """Seconds that running requests may take to end before their engine is replaced."""
+
     gpu_wait_s: Annotated[float, Within(least=0, most=600)] = 30.0
     """Seconds that a start waits for the GPU's memory to be freed before it is refused."""
+
+    read_only: bool = False
+    """Refuse every command that acts, whoever asks; the engine goes on as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,9 @@ class ConsoleSettings:
 
     alarms: Literal["bell", "osc9", "both", "off"] = "bell"
     """How the console calls for errors: the bell, a notification of the terminal, or both."""
+
+    read_only: bool = False
+    """Do nothing that acts from this console and its commands, as with `--read-only`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ class Paths:
     remote: str = ""
     """The machine whose service `runtime` leads to; empty for this one."""
 
+    forbidden: str = ""
+    """Who forbade to act from here, in words; empty where nobody did."""
+
     @property
     def config_file(self) -> Path:
         """The operator's settings."""
@@ -80,6 +83,11 @@ class Paths:
         return self.state / "desired.json"
 
     @property
+    def turned(self) -> Path:
+        """What the running profile's file says of what a command turned since."""
+        return self.state / "turned.json"
+
+    @property
     def gateway_token(self) -> Path:
         """The gateway's token, 0600."""
         return self.state / "gateway.token"
@@ -93,6 +101,11 @@ class Paths:
     def engine_plugin(self) -> Path:
         """Folders that go on a vLLM's path."""
         return self.data / "engine-plugin"
+
+    @property
+    def engine_flags(self) -> Path:
+        """What installed engines said of the flags that they take."""
+        return self.data / "engine-flags"
 
     @property
     def models(self) -> Path:

@@ -73,14 +73,17 @@ def engine_hung(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         title = f"The engine hangs: no token for {shown(extra.generation_flat_s, duration)}"
     elif silent is not None:
         title = f"The engine hangs: no answer for {duration(silent)}"
-    gpus = Readings(snapshot).fresh_gpus
-    uses = [(gpu.index, shown(gpu.utilization_ratio, percent)) for gpu in gpus]
-    busy = [f"GPU {index} at {use}" for index, use in uses if use]
     return Finding(
         code="engine-hung",
         severity="error",
         title=title,
-        evidence=sentence([*hang_evidence(snapshot.requests, extra), *busy]),
+        evidence=sentence(
+            [
+                *hang_evidence(snapshot.requests, extra),
+                *_busy_gpus(snapshot),
+                f"log: {extra.silent_words}" if extra.silent_words else "",
+            ]
+        ),
         since=snapshot.at,
         remedy="Restart the engine; open requests are lost, their clients retry.",
         command="engine.restart",
@@ -103,8 +106,9 @@ def engine_failed(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         title=title,
         evidence=sentence(told),
         since=snapshot.at,
-        remedy=extra.end_remedy or "Read the engine's log, then start it again.",
-        command="engine.start",
+        remedy=_with_fix(extra.end_remedy, extra.end_fix)
+        or "Read the engine's log, then start it again.",
+        command="profile.fix" if extra.end_fix else "engine.start",
     )
 
 
@@ -118,10 +122,16 @@ def start_stalled(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         code="start-stalled",
         severity="warn",
         title=f"The start is stuck for {duration(stall.for_s)}: {stall.cause}",
-        evidence=sentence([phase, f"last: {stall.evidence}" if stall.evidence else ""]),
+        evidence=sentence(
+            [
+                phase,
+                f"last: {stall.evidence}" if stall.evidence else "",
+                *_busy_gpus(snapshot),
+            ]
+        ),
         since=snapshot.at,
-        remedy=stall.remedy,
-        command="engine.restart",
+        remedy=_with_fix(stall.remedy, stall.fix),
+        command="profile.fix" if stall.fix else "engine.restart",
     )
 
 
@@ -255,6 +265,34 @@ def counters_reset(snapshot: Snapshot, extra: Evidence) -> Finding | None:
         since=snapshot.at,
         remedy="Nothing to do: hit rates and totals since start say little for a minute.",
     )
+
+
+def parser_unfit(snapshot: Snapshot, extra: Evidence) -> Finding | None:
+    """Parsers that do not read what the model writes, by its chat template."""
+    unfit = extra.unfit_parsers
+    if not unfit or snapshot.engine.state not in LIVING:
+        return None
+    fix = next((each.fix for each in unfit if each.fix), "")
+    return Finding(
+        code="parser-unfit",
+        severity="warn",
+        title=f"{unfit[0].cause[:1].upper()}{unfit[0].cause[1:]}",
+        evidence=sentence([each.evidence for each in unfit]),
+        since=snapshot.at,
+        remedy=_with_fix(" ".join(each.remedy for each in unfit), fix),
+        command="profile.fix" if fix else None,
+    )
+
+
+def _busy_gpus(snapshot: Snapshot) -> list[str]:
+    uses = [
+        (gpu.index, shown(gpu.utilization_ratio, percent)) for gpu in Readings(snapshot).fresh_gpus
+    ]
+    return [f"GPU {index} at {use}" for index, use in uses if use]
+
+
+def _with_fix(remedy: str, fix: str) -> str:
+    return f"{remedy} This change of the profile mends it: {fix}." if fix else remedy
 
 
 def _names(extra: Evidence) -> str:

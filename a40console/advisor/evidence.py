@@ -32,6 +32,34 @@ class StalledStart:
     """The last sign of progress, in the engine's words."""
 
     remedy: str
+    fix: str = ""
+    """The change of the profile that mends it, in one line; empty where none is certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitParser:
+    """A parser of the engine that does not read what its model's chat template makes it write."""
+
+    cause: str
+    evidence: str
+    remedy: str
+    fix: str = ""
+    """The change of the profile that mends it, in one line; empty where none is certain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileEdit:
+    """The running profile's file says something else than what runs."""
+
+    profile: str
+    changes: tuple[str, ...] = ()
+    """Each in one line."""
+
+    restarts: int = 0
+    """How many of them take a restart."""
+
+    fault: str = ""
+    """Why the file cannot be read; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +166,14 @@ class Evidence:
     end_remedy: str = ""
     """What to do about that end."""
 
+    end_fix: str = ""
+    """The change of the profile that mends it, in one line; empty where none is certain."""
+
+    silent_words: str = ""
+    """A line of the engine's log by which one part of it waits for another in vain."""
+
+    unfit_parsers: tuple[UnfitParser, ...] = ()
+    profile_edit: ProfileEdit | None = None
     trends: Trends = field(default_factory=Trends)
     stalls: Stalls = field(default_factory=Stalls)
     logged: LoggedSpeed | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from a40console.advisor import engine_findings as engine
 from a40console.advisor import machine_findings as machine
+from a40console.advisor import profile_findings as profile
 from a40console.advisor import session_findings as session
 from a40console.advisor import speed_findings as speed
 from a40console.advisor.evidence import Evidence
@@ -43,7 +44,9 @@ CODES: Mapping[str, str] = {
     "prefix-cache-lost": "prompts are computed again that the prefix cache held",
     "count-tokens-off": "count_tokens differs from what the engine reads, or cannot be answered",
     "spec-loses-at-load": "slower with speculation than measured without it at this load",
+    "parser-unfit": "the engine's parsers do not read what the model's chat template writes",
     "setting-not-in-force": "the engine runs otherwise than the profile asks",
+    "profile-edited": "the running profile's file says something else than what runs, or is broken",
     "log-disagrees": "the log's throughput differs from the counters: the counters are shown",
     "counters-reset": "the engine's counters began again within the last minute",
     "cache-busters-removed": "what would change every prompt is taken out at the gateway",
@@ -78,7 +81,9 @@ _AT_ONCE: tuple[Rule, ...] = (
     session.doubled_answers,
     session.prefix_changed,
     session.count_tokens_off,
+    engine.parser_unfit,
     engine.setting_not_in_force,
+    profile.profile_edited,
     engine.log_disagrees,
     engine.counters_reset,
     session.cache_busters,

@@ -11,6 +11,7 @@ from a40console.commands.running import ensure_service
 from a40console.config import Settings
 from a40console.errors import UsageError
 from a40console.model.engine import EngineState
+from a40console.model.figures import Missing
 from a40console.paths import Paths
 from a40console.tui.abilities import cannot_draw
 
@@ -71,5 +72,6 @@ async def _ensure(paths: Paths, settings: Settings) -> None:
         if paths.remote or settings.profile is not None or paths.desired.exists():
             return
         snapshot = await client.snapshot()
-        if snapshot.engine.state is EngineState.ABSENT:
+        forbidden = paths.forbidden or not isinstance(snapshot.service.forbidden, Missing)
+        if snapshot.engine.state is EngineState.ABSENT and not forbidden:
             await client.start("engine.start")

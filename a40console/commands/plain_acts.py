@@ -156,6 +156,10 @@ class Acts:
         self._tell_result(command, result)
 
     async def _choose(self, command: Command) -> str:
+        if command.argument == "fix":
+            return await self._shown_fix()
+        if command.argument == "changes":
+            return await self._shown_changes()
         if command.argument != "profile":
             return await self._question(f"{command.title}: which {command.argument}?")
         profiles = await self._client.profiles()
@@ -164,6 +168,27 @@ class Acts:
             self._say(_profile(number, profile))
         typed = await self._question("Which profile?")
         return _chosen(typed, profiles)
+
+    async def _shown_fix(self) -> str:
+        """The change of a profile that is offered, once the operator agrees to it; else empty."""
+        offer = await self._client.fix()
+        self._say(sentence(f"Profile {offer.profile}: {offer.cause}"))
+        self._say(sentence(f"Changed would be {offer.change}, in {offer.file}"))
+        self._say(sentence(offer.why))
+        typed = await self._question("Type yes to change it.")
+        return offer.id if typed.lower() in ("y", "yes") else ""
+
+    async def _shown_changes(self) -> str:
+        """What the running profile's file says otherwise, once the operator agrees; else empty."""
+        found = await self._client.changes()
+        for change in found.changes:
+            takes = "By a restart" if change.effect == "restart" else "As it runs"
+            self._say(sentence(f"{takes}: {change.change}"))
+        if not found.changes:
+            self._say(sentence(f"{found.profile} runs as its file says"))
+            return ""
+        typed = await self._question("Type yes to apply them.")
+        return found.id if typed.lower() in ("y", "yes") else ""
 
     async def _confirmed(self, command: Command) -> bool:
         typed = await self._question(f"{command.confirm} Type yes to do it.")

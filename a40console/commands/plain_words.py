@@ -29,10 +29,15 @@ _SAME = {
 
 _ARGUMENTS = {
     "": "",
+    "fix": "",  # it is shown and asked
+    "changes": "",  # so are they
     "profile": "a profile",
     "mode": "on or off",
     "text": "a text",
     "engine": "yes or no, whether the engine stops too",
+    "request": "a slot's number",
+    "level": "1 or 2, how deep",
+    "model": "a model's name",
     "session": "the beginning of a session's id, and on or off",
 }
 """What a command is told, by the name of its argument."""
@@ -108,6 +113,7 @@ def manual(commands: Iterable[Command], keys: Keymap) -> list[str]:
             continue
         key = keys.hint(command.id)
         word = next(iter(names_of(command)))
-        argument = f" with {_ARGUMENTS[command.argument]}" if command.argument else ""
+        told = _ARGUMENTS[command.argument]
+        argument = f" with {told}" if told else ""
         lines.append(f"{word}{f', or {key}' if key else ''}{argument}: {command.help}")
     return lines

@@ -13,10 +13,15 @@ import click
 
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.output import note, print_json, printable
+from a40console.commands.profile_apply import diff
+from a40console.commands.profile_fix import fix
+from a40console.commands.profile_outlook import outlooks
+from a40console.commands.profiles_fit import fit
 from a40console.commands.table import Column, print_table
 from a40console.commands.toml_place import line_of
 from a40console.engines import command as launch
 from a40console.engines.capability import find_program
+from a40console.engines.speculation_cost import costs_of_ready
 from a40console.errors import CheckFailedError, RefusedError
 from a40console.model.control import ProfileSummary
 from a40console.model.profile import ModelFile, Profile, Speculation
@@ -29,12 +34,19 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE
 _KEY = re.compile(r"[\w.-]+(?= is | must |: )")
 _NEXT_FAULT = re.compile(r"; (?=[\w.-]+(?: is | must |: ))")
 HIDDEN = "(set)"
-SHOWN_APART = ("name", "title", "known_issues")
+SHOWN_APART = ("name", "title", "known_issues", "shape")
 
 
 @click.group()
 def command() -> None:
-    """List, show and check engine profiles. Works without a service."""
+    """List, show, check and fit engine profiles. Works without a service."""
+
+
+command.add_command(fit)
+command.add_command(diff)
+
+
+command.add_command(fix)
 
 
 @command.command("list")
@@ -111,35 +123,48 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--flags",
+    "read_flags",
+    is_flag=True,
+    help="Ask each installed vLLM once which flags it takes; it needs a minute.",
+)
 @json_option
 @click.pass_obj
-def check(invocation: Invocation, *, file: Path | None, as_json: bool) -> None:
-    """Check FILE, or every profile: exit code 6 and file, line and key of what is wrong."""
+def check(invocation: Invocation, *, file: Path | None, read_flags: bool, as_json: bool) -> None:
+    """Check FILE, or every profile: exit code 6 and file, line and key of what is wrong.
+
+    What is right is told with whether it runs here: program, flags, GPU, memory and model.
+    """
     paths = invocation.paths
-    faults, checked = _check_file(file, paths) if file else _check_all(paths)
+    faults, profiles = _check_file(file, paths) if file else _check_all(paths)
     if faults:
         raise CheckFailedError(
             "A profile is wrong" if len(faults) == 1 else f"{len(faults)} profiles are wrong",
             evidence="\n".join(faults),
             remedy="Mend the file; what a setting means: a40console profiles show NAME",
         )
+    checked = [profile.name for profile in profiles]
+    here = outlooks(profiles, paths, os.environ, ask_engines=read_flags)
     if as_json:
-        print_json({"checked": checked})
-    else:
-        click.echo(printable(f"Nothing is wrong with {', '.join(checked)}"))
+        print_json({"checked": checked, "here": here})
+        return
+    click.echo(printable(f"Nothing is wrong with {', '.join(checked)}"))
+    for outlook in here:
+        click.echo(printable(outlook.in_words()))
 
 
-def _check_all(paths: Paths) -> tuple[list[str], list[str]]:
-    """What is wrong with the profiles, and the names of those that can be read."""
+def _check_all(paths: Paths) -> tuple[list[str], list[Profile]]:
+    """What is wrong with the profiles, and those that can be read."""
     found = load_profiles(paths.profiles)
     faults = [_placed(file, why) for file, why in found.failures.items()]
     for name, profile in found.profiles.items():
         if (why := _refusal(profile, paths)) is not None:
             faults.append(f"{found.origins[name]}: {why}")
-    return faults, sorted(found.profiles)
+    return faults, [found.profiles[name] for name in sorted(found.profiles)]
 
 
-def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[str]]:
+def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[Profile]]:
     if not file.is_file():
         return [f"{file}: not a regular file"], []
     try:
@@ -147,7 +172,7 @@ def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[str]]:
     except (OSError, ValueError) as error:
         return [_placed(file, f"{file}: {error}")], []
     why = _refusal(profile, paths)
-    return [] if why is None else [f"{file}: {why}"], [profile.name]
+    return [] if why is None else [f"{file}: {why}"], [profile]
 
 
 def _refusal(profile: Profile, paths: Paths) -> str | None:
@@ -207,6 +232,8 @@ def _described(profile: Profile, summary: ProfileSummary) -> Iterator[str]:
         value = getattr(profile, item.name)
         if item.name not in SHOWN_APART and value not in (None, (), {}):
             yield f"{item.name:<24}{_value(value)}"
+    for cost in costs_of_ready(profile):
+        yield f"speculation, on or off  {cost}"
     for issue in profile.known_issues:
         yield f"known issue             {issue.setting}: {issue.reason}"
 

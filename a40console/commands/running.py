@@ -67,7 +67,7 @@ async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
     try:
         return await connect(paths)
     except NoServiceError:
-        if paths.remote:  # a service here is no answer to a link that is down
+        if paths.remote or paths.forbidden:  # for a link that is down a service here is no answer
             raise
     make_private(paths.state)
     start = ServiceStart(paths)

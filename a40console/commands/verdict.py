@@ -74,6 +74,8 @@ def _serving(snapshot: Snapshot) -> str:
     if engine.state in MOVING:
         parts.append(f"{shown(present_speed(snapshot), rate)} tok/s")
         parts.append(_requests(snapshot))
+        if snapshot.requests.gate:
+            parts.append(snapshot.requests.gate)
     else:
         parts.append(phase_line(engine))
     parts.append(_identity(engine))

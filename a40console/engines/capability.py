@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from a40console.engines import attached
 from a40console.engines.installing.environments import Build, newest
 from a40console.model.profile import Profile
 
@@ -92,15 +93,34 @@ def check(
     has_module: Callable[[str], bool] | None = None,
 ) -> Capability:
     """Whether everything a profile needs is here; its model may still have to be fetched."""
+    missing = obstacles(
+        profile, environment, environments=environments, has_gpu=has_gpu, has_module=has_module
+    )
+    why_not = next(missing, None)
+    return Capability(why_not is None, why_not)
+
+
+def obstacles(
+    profile: Profile,
+    environment: Mapping[str, str],
+    *,
+    environments: Path | None = None,
+    has_gpu: Callable[[], bool] | None = None,
+    has_module: Callable[[str], bool] | None = None,
+) -> Iterator[str]:
+    """What a profile needs and this machine lacks, its model and memory apart."""
+    if profile.kind == "attached":
+        if (fault := attached.key_fault(profile, environment)) is not None:
+            yield fault
+        return
     if profile.kind == "llamacpp" and profile.executable is None:
-        if (has_module or _has_module)(EMBEDDED_MODULE):
-            return Capability(True)
-        return Capability(False, f"llama.cpp's embedded server is missing: {INSTALL_EMBEDDED}")
+        if not (has_module or _has_module)(EMBEDDED_MODULE):
+            yield f"llama.cpp's embedded server is missing: {INSTALL_EMBEDDED}"
+        return
     if find_program(profile, environment, environments) is None:
-        return Capability(False, _missing_program(profile))
+        yield _missing_program(profile)
     if needs_gpu(profile) and not (has_gpu or gpu_present)():
-        return Capability(False, "no GPU is visible here: take a profile for the CPU")
-    return Capability(True)
+        yield "no GPU is visible here: take a profile for the CPU"
 
 
 def _missing_program(profile: Profile) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from a40console.engines import llamacpp, sim, vllm
+from a40console.engines import attached, llamacpp, sim, vllm, vllm_cpp
 from a40console.errors import RefusedError
 from a40console.model.engine import Endpoint
 from a40console.model.profile import Profile
@@ -20,6 +20,9 @@ OURS = "A40CONSOLE_"
 
 DEVELOPER_MODE = "VLLM_SERVER_DEV_MODE"
 """vLLM's raw calls into the engine, which no engine inherits."""
+
+START_DEPTH = "A40CONSOLE_SPECULATION_DEPTH"
+"""Where our plugin reads the depth of speculation to begin with."""
 
 API_KEY_VARIABLES = {
     "vllm": "VLLM_API_KEY",
@@ -84,6 +87,8 @@ class LaunchPlan:
 
     endpoint: Endpoint
     socket_path: Path | None
+    inherits: frozenset[str] = frozenset()
+    """Secrets of the service's environment that this one engine is to have."""
 
 
 def plan(profile: Profile, site: Site) -> LaunchPlan:
@@ -97,19 +102,21 @@ def plan(profile: Profile, site: Site) -> LaunchPlan:
     socket_path = site.socket_path if profile.listen == "socket" else None
     if profile.kind == "vllm":
         argv, environment = _vllm(profile, site), vllm.environment()
-        if profile.plugin:
-            environment |= site.plugin_environment
+        environment |= _for_the_plugin(profile, site)
     elif profile.kind == "sim":
         argv = sim.command_line(profile, python=site.python, address=_vllm_address(profile, site))
+        environment = {"PYTHONUNBUFFERED": "1", **_for_the_plugin(profile, site)}
+    elif profile.kind == "attached":
+        argv = attached.command_line(
+            profile, python=site.python, address=_vllm_address(profile, site)
+        )
         environment = {"PYTHONUNBUFFERED": "1"}
-        if profile.plugin:
-            environment |= site.plugin_environment
     else:
         argv, environment = _llamacpp(profile, site), {"PYTHONUNBUFFERED": "1"}
     endpoint = Endpoint(
         base_url="http://localhost" if socket_path else f"http://127.0.0.1:{_port(profile, site)}",
         socket_path=str(socket_path) if socket_path else None,
-        api_key=profile.environment.get(API_KEY_VARIABLES[profile.kind]),
+        api_key=profile.environment.get(API_KEY_VARIABLES.get(profile.kind, "")),
         plugin_token=site.plugin_token if profile.speaks_vllm and profile.plugin else None,
     )
     return LaunchPlan(
@@ -117,6 +124,7 @@ def plan(profile: Profile, site: Site) -> LaunchPlan:
         environment={**environment, **_own_environment(profile, environment)},
         endpoint=endpoint,
         socket_path=socket_path,
+        inherits=frozenset({profile.api_key_variable} if profile.api_key_variable else ()),
     )
 
 
@@ -125,7 +133,11 @@ def engine_environment(inherited: Mapping[str, str], launch: LaunchPlan) -> dict
 
     A secret that an engine does need is named in its profile.
     """
-    kept = {name: value for name, value in inherited.items() if _is_inherited(name)}
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if _is_inherited(name) or name in launch.inherits
+    }
     return kept | launch.environment
 
 
@@ -159,7 +171,8 @@ def printable(argv: tuple[str, ...]) -> str:
 
 def _vllm(profile: Profile, site: Site) -> list[str]:
     address = _vllm_address(profile, site)
-    words = vllm.arguments(profile, model=str(site.model_path or profile.model), address=address)
+    write = vllm_cpp.arguments if profile.is_cpp else vllm.arguments
+    words = write(profile, model=str(site.model_path or profile.model), address=address)
     return [site.executable or profile.executable or "vllm", *words]
 
 
@@ -191,6 +204,16 @@ def _llamacpp(profile: Profile, site: Site) -> list[str]:
     words = llamacpp.embedded_arguments(profile, model=model, address=address, threads=site.threads)
     # -P: without it the script's folder comes first on the path, and our modules are found there.
     return [site.python, "-P", str(site.embedded_script), *words]
+
+
+def _for_the_plugin(profile: Profile, site: Site) -> dict[str, str]:
+    """What makes the engine load our plugin, and the depth of speculation to begin with."""
+    if not profile.plugin:
+        return {}
+    environment, asked = dict(site.plugin_environment), profile.speculation
+    if asked is not None and profile.turns_live and asked.start_tokens != asked.tokens:
+        environment[START_DEPTH] = str(asked.start_tokens)
+    return environment
 
 
 def _own_environment(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:

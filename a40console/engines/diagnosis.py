@@ -6,14 +6,23 @@ import errno
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
+from typing import Literal
 
-from a40console.engines import llamacpp, llamacpp_faults, vllm, vllm_faults
+from a40console.engines import attached_faults, llamacpp, llamacpp_faults, vllm, vllm_faults
 from a40console.engines.faults import Fault, FaultKind
 from a40console.engines.logs import strip_escapes
+from a40console.engines.nearest import found_words
+from a40console.engines.phases import ORDER
+from a40console.engines.readiness import PhaseTracker
+from a40console.engines.remedies import ProfileFix, fix_for
 from a40console.engines.run_record import EngineExit
 from a40console.model.profile import Profile
+
+StartFailureKind = Literal["rejected", "out_of_memory", "other"]
+"""What a failed start asks for next: other settings, less memory, or a look at the cause."""
 
 EVIDENCE_CHARS = 300
 OOM_WITHIN_S = 30.0
@@ -37,8 +46,30 @@ _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM
 _EVERYDAY = re.compile(r"(?:\([\w.-]+ pid=\d+\) )?(?:INFO|DEBUG)\b|\d+\.\d\d\.\d{3}\.\d{3} [ID] ")
 """A line of the log, prefix and all, that vLLM or llama.cpp says is no complaint."""
 
+_GPU_FULL = "cuda-oom"
+_GPU_FULL_AT = {
+    "load": (
+        "cuda-oom-load",
+        ", as the weights were loaded",
+        "Take a smaller model or quantization, or more GPUs; end what else holds its memory.",
+    ),
+    "compile": (
+        "cuda-oom-profile",
+        ", as the first pass was tried",
+        "Lower max_batched_tokens or max_running in the profile.",
+    ),
+    "capture": (
+        "cuda-oom-capture",
+        ", as the graphs were captured",
+        "Lower max_running (fewer graphs) or gpu_memory_utilization, or set enforce_eager = true.",
+    ),
+}
+"""By the phase of the start: code, what is added to the cause, and the remedy."""
+
 _BELOW = ("EngineCore", "Worker", "VllmWorker")
 _ASKED_TO_STOP = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"})
+_CONTAINER_FULL = "container-out-of-memory"
+_SHARED_MEMORY = "See how full /dev/shm is (docker run --shm-size): a full one ends programs so."
 _AGAIN = "Start it again; if it happens again, see the output of this start."
 
 
@@ -62,14 +93,31 @@ class Ending:
 class Diagnosis:
     """The cause for the operator, the line that shows it, and what to do."""
 
+    code: str
+    """Stable, for scripts: `kv-cache-too-small`."""
+
     kind: FaultKind
     cause: str
     evidence: str
     remedy: str
+    fix: ProfileFix | None = None
+    """The change of the profile that mends it, where that is certain."""
+
+    @property
+    def start_failure(self) -> StartFailureKind:
+        """What kind of failure it is for whoever would try the next settings.
+
+        A fast failure without an allocator's message is a configuration that was refused, a slow
+        one with it is memory; a missing model or a taken port is neither.
+        """
+        if self.kind == "memory":
+            return "out_of_memory"
+        return "rejected" if self.kind == "rejected" else "other"
 
 
 def diagnose(ending: Ending) -> Diagnosis:
     """The most telling explanation; what is merely a consequence comes after its cause."""
+    ending = replace(ending, phase=_phase(ending))
     written = _messages(ending)
     lines = [message for _, message in written]
     return (
@@ -80,12 +128,24 @@ def diagnose(ending: Ending) -> Diagnosis:
         or _by_signal(ending)
         or _failed_start(ending, lines)
         or Diagnosis(
+            code="unknown",
             kind="unknown",
             cause=ending.exit.cause,
             evidence=_last(ending),
             remedy=_AGAIN,
         )
     )
+
+
+def _phase(ending: Ending) -> str:
+    """Where the start was: its last lines may be further than who watched it had read."""
+    if ending.phase == ORDER[-1]:
+        return ending.phase
+    tracker = PhaseTracker(ending.profile.kind, started_s=0.0, stall_after_s=inf)
+    for line in ending.lines or ending.exit.last_lines:
+        tracker.feed(line, 0.0)
+    begun = [phase for phase in (ending.phase, tracker.phase) if phase in ORDER[:-1]]
+    return max(begun, key=ORDER.index, default=ending.phase)
 
 
 def _messages(ending: Ending) -> list[tuple[str, str]]:
@@ -108,7 +168,13 @@ def _never_began(exit_: EngineExit) -> Diagnosis | None:
         remedy = "Install the engine, or give its full path as the profile's executable."
     elif exit_.error_number == errno.EACCES:
         remedy = "Make the file executable (chmod +x), or name another."
-    return Diagnosis(kind="missing", cause=exit_.cause, evidence=exit_.error, remedy=remedy)
+    return Diagnosis(
+        code="program-missing",
+        kind="missing",
+        cause=exit_.cause,
+        evidence=exit_.error,
+        remedy=remedy,
+    )
 
 
 def _stopped(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
@@ -120,6 +186,7 @@ def _stopped(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     if not (orderly or by_signal or cleaned_up):
         return None
     return Diagnosis(
+        code="stopped-from-outside",
         kind="stopped",
         cause="told to stop, by a signal that did not come from the console",
         evidence=_cut(lines[told]) if told is not None else ending.exit.cause,
@@ -133,25 +200,35 @@ def _is_death(line: str) -> bool:
 
 def _known_fault(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     text = "\n".join(lines)
-    known = vllm_faults if ending.profile.speaks_vllm else llamacpp_faults
-    for fault in known.FAULTS:
+    for fault in _faults_of(ending.profile):
         if fault.only_starting and ending.phase == "ready":
             continue
         for match in deque(fault.regex.finditer(text), maxlen=1):  # the last one says most
-            return _explain(fault, match, text)
+            return _explain(fault, match, ending)
     return None
 
 
-def _explain(fault: Fault, match: re.Match[str], text: str) -> Diagnosis:
+def _faults_of(profile: Profile) -> tuple[Fault, ...]:
+    if profile.kind == "attached":
+        return attached_faults.FAULTS
+    return vllm_faults.FAULTS if profile.speaks_vllm else llamacpp_faults.FAULTS
+
+
+def _explain(fault: Fault, match: re.Match[str], ending: Ending) -> Diagnosis:
+    text, words = match.string, found_words(fault.code, match)
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
     passage = text[begin:] if end < 0 else text[begin:end]
-    groups = {name: value or "" for name, value in match.groupdict().items()}
+    code, at, remedy = fault.code, "", fault.remedy.format(**words)
+    if code == _GPU_FULL and ending.phase in _GPU_FULL_AT:
+        code, at, remedy = _GPU_FULL_AT[ending.phase]
     return Diagnosis(
+        code=code,
         kind=fault.kind,
-        cause=fault.cause.format(**groups),
+        cause=fault.cause.format(**words) + at,
         evidence=_cut(passage),
-        remedy=fault.remedy.format(**groups),
+        remedy=remedy,
+        fix=fix_for(code, words, ending.profile),
     )
 
 
@@ -174,6 +251,7 @@ def _death_of(
     cause, evidence = "the engine core died", _cut(match.string)
     if _killed_for_memory(ending.exit):
         return Diagnosis(
+            code=_CONTAINER_FULL,
             kind="memory",
             cause=f"{cause}: the kernel killed {who} for want of memory",
             evidence=evidence,
@@ -185,7 +263,9 @@ def _death_of(
         cause, evidence = f"{cause} of an error of its own", root
     else:
         cause += " without a word: it was killed, or crashed outside Python"
-    return Diagnosis(kind="core", cause=cause, evidence=evidence, remedy=_AGAIN)
+    return Diagnosis(
+        code="engine-core-died", kind="core", cause=cause, evidence=evidence, remedy=_AGAIN
+    )
 
 
 def _killed_for_memory(exit_: EngineExit) -> bool:
@@ -213,6 +293,7 @@ def _by_signal(ending: Ending) -> Diagnosis | None:
     told = "" if ending.exit.signal else f", told by exit code {ending.exit.code}"
     if name == "SIGKILL" and _killed_for_memory(ending.exit):
         return Diagnosis(
+            code=_CONTAINER_FULL,
             kind="memory",
             cause="the kernel killed it for want of memory",
             evidence=ending.exit.cause,
@@ -220,14 +301,20 @@ def _by_signal(ending: Ending) -> Diagnosis | None:
         )
     if name == "SIGKILL":
         return Diagnosis(
+            code="killed",
             kind="killed",
             cause=f"killed from outside (SIGKILL){told}",
             evidence=last,
             remedy="See who sent it (the kernel's log, the container's limits); start it again.",
         )
     if name is not None:
-        cause = f"crashed with {name}{told}"
-        return Diagnosis(kind="crashed", cause=cause, evidence=last, remedy=_AGAIN)
+        return Diagnosis(
+            code="crashed",
+            kind="crashed",
+            cause=f"crashed with {name}{told}",
+            evidence=last,
+            remedy=_SHARED_MEMORY if name == "SIGBUS" else _AGAIN,
+        )
     return None
 
 
@@ -246,12 +333,14 @@ def _failed_start(ending: Ending, lines: Sequence[str]) -> Diagnosis | None:
     )
     if fast and ending.exit.code:
         return Diagnosis(
+            code="settings-refused",
             kind="rejected",
             cause="it refused its settings: it failed fast, and no allocation failed",
             evidence=evidence,
             remedy="Compare the profile with the line; `a40console profiles show` has the command.",
         )
     return Diagnosis(
+        code="start-failed",
         kind="crashed",
         cause=f"it failed in phase {ending.phase}; {ending.exit.cause}",
         evidence=evidence,

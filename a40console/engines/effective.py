@@ -138,7 +138,7 @@ def _same(setting: str, asked: Setting | None, effective: Setting) -> bool:
 
 def _vllm_asked(profile: Profile) -> dict[str, Setting | None]:
     speculation = profile.speculation
-    on = speculation is not None and speculation.enabled
+    on = speculation is not None and speculation.ready
     own = _own_words(profile.arguments)
     fields: dict[str, Setting | None] = {
         "max_model_len": profile.max_model_len,

@@ -27,6 +27,9 @@ vLLM's engine core or a worker, `killed` a signal from outside, `crashed` one of
 class Fault:
     """A passage of the output (it may span lines) and its meaning; `{name}` takes a group."""
 
+    code: str
+    """Stable, for scripts: `unknown-flag`. Several passages may tell of one fault."""
+
     kind: FaultKind
     pattern: str
     cause: str

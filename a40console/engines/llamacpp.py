@@ -31,7 +31,8 @@ def server_arguments(
     profile: Profile, *, model: str, address: Sequence[str], threads: int
 ) -> list[str]:
     """Everything behind `llama-server`: our flags, then the profile's own."""
-    words = ["--model", model, "--alias", profile.public_name, *address, "--metrics", "--slots"]
+    source = "--hf-repo" if profile.fetched_by_engine else "--model"
+    words = [source, model, "--alias", profile.public_name, *address, "--metrics", "--slots"]
     words += ["--parallel", str(slots(profile))]
     words += ["--threads-http", str(slots(profile) + POLLING_THREADS)]
     if (context := context_tokens(profile)) is not None:
@@ -63,7 +64,7 @@ def embedded_arguments(
 
 
 def _speculation(asked: Speculation | None) -> list[str]:
-    if asked is None or not asked.enabled:
+    if asked is None or not asked.ready:
         return []
     if asked.method != "ngram":
         return ["--spec-type", asked.method, "--spec-draft-n-max", str(asked.tokens)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-ORDER = ("starting", "download", "load", "compile", "capture", "ready")
+ORDER = ("starting", "download", "load", "compile", "capture", "canary", "ready")
 """Phases of a start as they follow each other; an engine may skip some."""
 
 

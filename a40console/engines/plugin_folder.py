@@ -19,6 +19,9 @@ from a40console import __version__
 DISTRIBUTION = "a40console-vllm"
 PACKAGE = "a40console_vllm"
 PLUGIN_NAME = "a40console"
+WORKER_EXTENSION = f"{PACKAGE}.depth.DepthWorker"
+"""What vLLM's worker is extended with, so that the depth of speculation can be changed."""
+
 PLUGIN_VERSIONS = ((0, 27), (0, 33))
 """The releases of vLLM that our plugin was tested in, the first and the last."""
 

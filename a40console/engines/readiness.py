@@ -19,10 +19,12 @@ from a40console.engines.phases import ORDER, PhaseRule
 from a40console.errors import NotServingError, TimedOutError
 from a40console.model.engine import Endpoint
 from a40console.model.figures import Estimated, Figure, Missing
+from a40console.model.profile import ProfileKind
 
 REMEMBERED_LINES = 4000
 """Lines beyond it that a start writes may count as new again."""
 
+NCCL_STUCK = "nccl-stuck"
 PROBE_PERIOD_S = 0.25
 PROBE_TIMEOUT_S = 5.0
 
@@ -37,14 +39,14 @@ class Stall:
     cause: str
     evidence: str
     remedy: str
+    code: str = "start-stalled"
+    """Stable, for scripts: `nccl-stuck`."""
 
 
 class PhaseTracker:
     """Reads an engine's output line by line. Pure: it is told the time."""
 
-    def __init__(
-        self, kind: Literal["vllm", "llamacpp", "sim"], *, started_s: float, stall_after_s: float
-    ) -> None:
+    def __init__(self, kind: ProfileKind, *, started_s: float, stall_after_s: float) -> None:
         self._rules = llamacpp.PHASES if kind == "llamacpp" else vllm.PHASES
         self._stall_after_s = stall_after_s
         self._seen: deque[str] = deque(maxlen=REMEMBERED_LINES)
@@ -89,8 +91,10 @@ class PhaseTracker:
         if self.phase == "ready" or for_s < self._stall_after_s:
             return None
         evidence = self._waiting_line or self._last_line or "it has written nothing"
-        cause, remedy = _verdict(self.phase, self._last_line, self._waiting_line)
-        return Stall(for_s=for_s, cause=cause, evidence=evidence, remedy=remedy)
+        code, cause, remedy = _verdict(self.phase, self._last_line, self._waiting_line)
+        if code == NCCL_STUCK:
+            evidence = self._last_line
+        return Stall(for_s=for_s, cause=cause, evidence=evidence, remedy=remedy, code=code)
 
     def serve(self, at_s: float) -> None:
         """The engine answers that it serves, whatever it has written."""
@@ -125,21 +129,25 @@ class PhaseTracker:
         return True
 
 
-def _verdict(phase: str, last: str, waiting: str) -> tuple[str, str]:
-    """Cause and remedy of a stall, from the last line that said something."""
+def _verdict(phase: str, last: str, waiting: str) -> tuple[str, str, str]:
+    """Code, cause and remedy of a stall, from the last line that said something."""
+    code = "start-stalled"
     if re.search(r"(?i)\bnccl\b", last):
+        code = NCCL_STUCK
         cause = "stuck in NCCL initialisation"
         remedy = "Set NCCL_DEBUG=INFO under [environment]; without peer-to-peer NCCL_P2P_DISABLE=1."
     elif "broadcast block" in waiting:
+        code = "workers-silent"
         cause = "its workers do not answer: they compile, or hang"
         remedy = "Start once with enforce_eager = true: if that hangs too, it is not the compiling."
     elif waiting:
+        code = "core-silent"
         cause = "the engine core does not answer"
         remedy = "Restart it; if it hangs again, see its last lines and the GPU's memory."
     else:
         cause = _STANDSTILL.get(phase, f"nothing new in phase {phase}")
         remedy = _HELP.get(phase, "See its last lines; restart it if they stay.")
-    return cause, remedy
+    return code, cause, remedy
 
 
 _STANDSTILL = {

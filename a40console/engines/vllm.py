@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from a40console.engines.phases import PhaseRule
-from a40console.model.profile import Profile, Speculation
+from a40console.engines.plugin_folder import WORKER_EXTENSION
+from a40console.model.profile import Profile
 
 SYNCHRONOUS_METHODS = frozenset({"ngram", "suffix", "medusa", "mlp_speculator", "custom_class"})
 """Methods with which an explicit `--async-scheduling` makes vLLM refuse to start."""
@@ -24,15 +25,22 @@ def arguments(profile: Profile, *, model: str, address: Sequence[str]) -> list[s
         "--served-model-name",
         profile.public_name,
         *address,
-        *_settings(profile),
-        *_switches(profile),
-        *_tools(profile),
-        *_speculation(profile.speculation),
+        *shared_arguments(profile),
         "--enable-prompt-tokens-details",
         "--enable-request-id-headers",
         "--disable-access-log-for-endpoints",
         ",".join(QUIET_ROUTES),
         *profile.arguments,
+    ]
+
+
+def shared_arguments(profile: Profile) -> list[str]:
+    """What the profile's settings come to; vllm.cpp takes them in the same words."""
+    return [
+        *_settings(profile),
+        *_switches(profile),
+        *_tools(profile),
+        *_speculation(profile),
     ]
 
 
@@ -42,9 +50,9 @@ def environment() -> dict[str, str]:
 
 
 def batched_tokens(profile: Profile) -> int | None:
-    """The limit of tokens a pass that is asked for, speculation's own while that is on."""
+    """The limit of tokens a pass that is asked for, speculation's own where it is ready."""
     speculation = profile.speculation
-    if speculation is not None and speculation.enabled and speculation.max_batched_tokens:
+    if speculation is not None and speculation.ready and speculation.max_batched_tokens:
         return speculation.max_batched_tokens
     return profile.max_batched_tokens
 
@@ -57,9 +65,7 @@ def async_scheduling(profile: Profile) -> bool | None:
     """
     speculation = profile.speculation
     excluded = (
-        speculation is not None
-        and speculation.enabled
-        and speculation.method in SYNCHRONOUS_METHODS
+        speculation is not None and speculation.ready and speculation.method in SYNCHRONOUS_METHODS
     )
     return None if excluded and profile.async_scheduling else profile.async_scheduling
 
@@ -71,6 +77,7 @@ def _settings(profile: Profile) -> list[str]:
         "--max-num-batched-tokens": batched_tokens(profile),
         "--kv-cache-dtype": profile.kv_cache_dtype,
         "--gpu-memory-utilization": profile.gpu_memory_utilization,
+        "--tensor-parallel-size": profile.tensor_parallel,
         "--quantization": profile.quantization,
     }
     return [
@@ -98,9 +105,10 @@ def _tools(profile: Profile) -> list[str]:
     return words
 
 
-def _speculation(asked: Speculation | None) -> list[str]:
-    """Nothing at all while it is off: an engine started with it never is without it."""
-    if asked is None or not asked.enabled:
+def _speculation(profile: Profile) -> list[str]:
+    """Nothing at all where it is not ready: an engine started with it never is without it."""
+    asked = profile.speculation
+    if asked is None or not asked.ready:
         return []
     settings: dict[str, str | int] = {
         "method": asked.method,
@@ -110,7 +118,8 @@ def _speculation(asked: Speculation | None) -> list[str]:
         settings["prompt_lookup_max"] = asked.prompt_lookup_max
     if asked.prompt_lookup_min is not None:
         settings["prompt_lookup_min"] = asked.prompt_lookup_min
-    return ["--speculative-config", json.dumps(settings, separators=(",", ":"))]
+    words = ["--speculative-config", json.dumps(settings, separators=(",", ":"))]
+    return [*words, "--worker-extension-cls", WORKER_EXTENSION] if profile.turns_live else words
 
 
 _PREFIX = re.compile(

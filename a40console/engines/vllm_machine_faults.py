@@ -9,6 +9,7 @@ _TO_KV = "raise gpu_memory_utilization, lower max_running, or set kv_cache_dtype
 
 MEMORY_AND_DISK = (
     Fault(
+        "gpu-memory-taken",
         "memory",
         r"Free memory on device .*?\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less "
         r"than desired GPU memory utilization \((?P<share>[\d.]+), (?P<need>[\d.]+) GiB\)",
@@ -16,6 +17,7 @@ MEMORY_AND_DISK = (
         "End what holds its memory first, or lower gpu_memory_utilization below {share}.",
     ),
     Fault(
+        "kv-cache-too-small",
         "memory",
         r"model's max seq len \((?P<asked>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which "
         r"is larger than the available KV cache memory \((?P<have>[\d.]+) GiB\)\. Based on the "
@@ -24,6 +26,7 @@ MEMORY_AND_DISK = (
         f"Set max_model_len = {{most}}, which vLLM estimates to fit, or {_TO_KV}",
     ),
     Fault(
+        "kv-cache-too-small",
         "memory",
         r"model's max seq len \((?P<asked>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which "
         r"is larger than the available KV cache memory \((?P<have>[\d.]+) GiB\)",
@@ -31,18 +34,21 @@ MEMORY_AND_DISK = (
         f"Lower max_model_len, {_TO_KV}",
     ),
     Fault(
+        "kv-cache-none",
         "memory",
         r"No available memory for the cache blocks",
         "the weights leave no memory for the KV cache",
         "Raise gpu_memory_utilization, or take a smaller model or quantization.",
     ),
     Fault(
+        "cuda-oom-sampler",
         "memory",
         r"CUDA out of memory occurred when warming up \w+ with (?P<rows>\d+) dummy requests",
         "the GPU ran out of memory while warming up with {rows} requests",
         "Lower max_running or gpu_memory_utilization in the profile.",
     ),
     Fault(
+        "cuda-oom",
         "memory",
         r"CUDA out of memory\. Tried to allocate (?P<size>[\d.]+ [KMG]iB)",
         "the GPU ran out of memory: {size} more were asked for",
@@ -50,6 +56,7 @@ MEMORY_AND_DISK = (
         only_starting=False,
     ),
     Fault(
+        "cuda-oom",
         "memory",
         r"CUDA error: out of memory|cudaErrorMemoryAllocation",
         "the GPU ran out of memory",
@@ -57,6 +64,7 @@ MEMORY_AND_DISK = (
         only_starting=False,
     ),
     Fault(
+        "host-out-of-memory",
         "memory",
         r"Cannot allocate memory|std::bad_alloc|^MemoryError|DefaultCPUAllocator: can't allocate",
         "the machine ran out of memory",
@@ -64,12 +72,23 @@ MEMORY_AND_DISK = (
         only_starting=False,
     ),
     Fault(
+        "kv-cache-none",
         "memory",
         r"Cannot auto-fit max_model_len: not enough GPU memory",
         "the weights leave no memory for the KV cache",
         "Raise gpu_memory_utilization, or take a smaller model or quantization.",
     ),
     Fault(
+        "shared-memory-full",
+        "disk",
+        r"insufficient shared memory \(shm\)|No space left on device:? '?/dev/shm"
+        r"|unable to (?:mmap|allocate|resize) .*shared memory",
+        "the container's shared memory (/dev/shm) is full",
+        "Give it more (docker run --shm-size 16g, or --ipc=host), then start again.",
+        only_starting=False,
+    ),
+    Fault(
+        "disk-full",
         "disk",
         r"No space left on device",
         "a disk is full",
@@ -77,6 +96,7 @@ MEMORY_AND_DISK = (
         only_starting=False,
     ),
     Fault(
+        "too-many-files",
         "disk",
         r"(?<!`OSError: \[Errno 24\] )Too many open files",
         "it may open no more files or connections",
@@ -84,6 +104,7 @@ MEMORY_AND_DISK = (
         only_starting=False,
     ),
     Fault(
+        "permission-denied",
         "disk",
         r"Permission denied: '(?P<path>[^']+)'",
         "it may not use {path}",
@@ -93,12 +114,14 @@ MEMORY_AND_DISK = (
 
 GPU_AND_LIBRARIES = (
     Fault(
+        "driver-mismatch",
         "missing",
         r"driver on your system is too old \(found version (?P<found>\d+)\)",
         "the NVIDIA driver is too old for this vLLM's CUDA: it is of version {found}",
         "Rent a pod with a newer driver, or install a vLLM built for an older CUDA.",
     ),
     Fault(
+        "driver-mismatch",
         "missing",
         r"CUDA driver version is insufficient for CUDA runtime version"
         r"|forward compatibility was attempted on non supported HW"
@@ -107,12 +130,21 @@ GPU_AND_LIBRARIES = (
         "Rent a pod with a newer driver, or install a vLLM built for an older CUDA.",
     ),
     Fault(
+        "driver-mismatch",
+        "missing",
+        r"Driver/library version mismatch",
+        "the NVIDIA driver and its library are of two versions",
+        "Restart the pod: the driver was updated under it.",
+    ),
+    Fault(
+        "gpu-not-supported",
         "missing",
         r"no kernel image is available for execution on the device",
         "this vLLM was not built for a GPU of this kind",
         "Install a release that knows this GPU; a build of your own needs TORCH_CUDA_ARCH_LIST.",
     ),
     Fault(
+        "gpu-kernel-failed",
         "crashed",
         r"an illegal memory access was encountered|unspecified launch failure"
         r"|device-side assert triggered|CUDA error: misaligned address",
@@ -121,6 +153,7 @@ GPU_AND_LIBRARIES = (
         only_starting=False,
     ),
     Fault(
+        "gpu-failed",
         "crashed",
         r"uncorrectable ECC error|ECC_UNCORRECTABLE|GPU is lost|fallen off the bus"
         r"|uncorrectable NVLink error",
@@ -129,6 +162,7 @@ GPU_AND_LIBRARIES = (
         only_starting=False,
     ),
     Fault(
+        "gpu-unusable",
         "missing",
         r"all CUDA-capable devices are busy or unavailable|CUDA unknown error"
         r"|no CUDA-capable device is detected",
@@ -136,6 +170,23 @@ GPU_AND_LIBRARIES = (
         "See nvidia-smi and what holds it; restart the pod if it stays.",
     ),
     Fault(
+        "nccl-timeout",
+        "crashed",
+        r"Watchdog caught collective operation timeout",
+        "NCCL waited in vain for another GPU of the engine",
+        "See the other workers' lines; without peer-to-peer set NCCL_P2P_DISABLE=1.",
+        only_starting=False,
+    ),
+    Fault(
+        "workers-silent",
+        "core",
+        r"RPC call to (?P<call>\w+) timed out",
+        "its workers did not answer {call} in time",
+        "See the workers' lines and the GPU; start it again.",
+        only_starting=False,
+    ),
+    Fault(
+        "nccl-failed",
         "crashed",
         r"(?:NCCL error(?: in)?:|ncclUnhandledCudaError|ncclSystemError|ncclInternalError).*",
         "NCCL, with which its workers talk to each other, failed",
@@ -143,24 +194,28 @@ GPU_AND_LIBRARIES = (
         only_starting=False,
     ),
     Fault(
+        "library-missing",
         "missing",
         r"(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file",
         "the library {library} is missing",
         "Install the engine anew in an environment of its own, or the package with that library.",
     ),
     Fault(
+        "libraries-do-not-fit",
         "missing",
         r"undefined symbol: |version `(?P<version>[\w.]+)' not found",
         "its compiled parts do not fit the libraries that are here",
         "Install the engine anew in an environment of its own: another PyTorch came between.",
     ),
     Fault(
+        "model-code-needs-package",
         "missing",
         r"packages that were not found in your environment: (?P<names>[^.\n]+)\.",
         "the model's own code needs {names}",
         "Install them in the engine's environment.",
     ),
     Fault(
+        "no-gpu",
         "missing",
         r"Failed to infer device type|No CUDA GPUs are available"
         r"|CUDA driver version is insufficient|Found no NVIDIA driver",
@@ -168,8 +223,10 @@ GPU_AND_LIBRARIES = (
         "Check nvidia-smi and the driver; without a GPU take a profile for the CPU.",
     ),
     Fault(
+        "environment-incomplete",
         "missing",
-        r"No package metadata was found for (?P<name>\S+)|No module named '(?P<module>[^']+)'",
+        r"No package metadata was found for (?P<name>\S+)|No module named '(?P<module>[^']+)'"
+        r"|cannot import name '(?P<part>\w+)' from",
         "the engine's environment is incomplete",
         "Install the missing package there, or install the engine anew.",
     ),

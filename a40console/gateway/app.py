@@ -18,18 +18,21 @@ from a40console.gateway.allocator import return_freed_memory
 from a40console.gateway.anthropic.catalogue import Catalogue
 from a40console.gateway.anthropic.commitment import TIMING, Timing
 from a40console.gateway.anthropic.counting import CountRoute, TokenCounter
-from a40console.gateway.anthropic.exchange import MessagesDoors, MessagesRoute
+from a40console.gateway.anthropic.doors import MessagesDoors
+from a40console.gateway.anthropic.exchange import MessagesRoute
 from a40console.gateway.anthropic.hello import hello_routes
 from a40console.gateway.auth import Authoriser, RequireAuthorisation
 from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.client_limits import ClientLimits, LimitClients
 from a40console.gateway.dialect import DialectOf
 from a40console.gateway.faults import FaultsWithoutTexts
+from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Meter
+from a40console.gateway.passthrough import Passthrough
 from a40console.gateway.probing import Dialects
 from a40console.gateway.reading import BodyReading
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
-from a40console.gateway.relay import MeteredRoute, Passthrough, PlainRoute
+from a40console.gateway.relay import MeteredRoute, PlainRoute
 from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import (
     EngineSessions,
@@ -52,6 +55,8 @@ class Collaborators:
     """Follows the sessions; without one they are followed for nobody."""
 
     timing: Timing = TIMING
+    gate: AdmissionGate | None = None
+    """Holds requests while the engine is switched; without one none is ever held."""
 
 
 _ITS_OWN = Collaborators()
@@ -76,11 +81,13 @@ def build_gateway(
     held = budget or HeldBudget(limits.held_bytes)
     known = collaborators.dialects or Dialects(session_factory=collaborators.session_factory)
     book = collaborators.book or SessionBook(clock=meter.clock)
-    shared = Passthrough(upstream, meter, sessions, held, limits, book)
-    timing = collaborators.timing
-    reading = BodyReading()
-    messages = MessagesDoors(upstream, meter, sessions, held, limits, known, book, timing, reading)
-    counting = CountRoute(upstream, known, TokenCounter(sessions), held, limits, reading, book)
+    timing, reading = collaborators.timing, BodyReading()
+    gate = collaborators.gate or AdmissionGate(patience_s=0)
+    shared = Passthrough(upstream, gate, meter, sessions, held, limits, book, timing)
+    messages = MessagesDoors(
+        upstream, gate, meter, sessions, held, limits, known, book, timing, reading
+    )
+    counting = CountRoute(messages, TokenCounter(sessions))
     catalogue = Catalogue(upstream, known, sessions)
 
     async def health(request: Request) -> Response:

@@ -120,6 +120,7 @@ class Body:
         self._budget = budget
         self._taken = 0
         self._pieces: deque[Piece] = deque()
+        self._kept: tuple[tuple[Piece, ...], Members | None, int] | None = None
         self._is_read = False
         self._discarded = False
 
@@ -165,8 +166,8 @@ class Body:
                     values[name] = json.loads(self._read(start, end).decode())
         return values
 
-    def set_value(self, name: str, value: object) -> None:
-        """Set a top-level value: in the place of the old one, else at the end of the object.
+    def set_values(self, values: Mapping[str, object]) -> None:
+        """Set top-level values: in the places of the old ones, else at the end of the object.
 
         Only bytes are spliced, so the rest is as the client wrote it. Where the body is no JSON
         object nothing is set. The members' places are unknown afterwards.
@@ -174,13 +175,21 @@ class Body:
         members, self.members = self.members, None
         if members is None:
             return
-        text = json.dumps(value, separators=(",", ":")).encode()
-        if name in members.spans:
-            self._replace(*members.spans[name], text)
-            return
-        comma = b"," if members.spans else b""
-        added = comma + json.dumps(name).encode() + b":" + text
-        self._replace(members.close, members.close, added)
+        spans, close = members.spans, members.close
+        texts = {
+            name: json.dumps(value, separators=(",", ":")).encode()
+            for name, value in values.items()
+        }
+        added = b",".join(
+            json.dumps(name).encode() + b":" + text
+            for name, text in texts.items()
+            if name not in spans
+        )
+        if added:
+            self._replace(close, close, (b"," if spans else b"") + added)
+        # From the last to the first: what stands before a place does not move.
+        for name in sorted(spans.keys() & texts.keys(), key=spans.__getitem__, reverse=True):
+            self._replace(*spans[name], texts[name])
 
     def _read(self, start: int, end: int) -> bytes:
         """The bytes between two places of the body."""
@@ -212,11 +221,12 @@ class Body:
 
     async def sent(self) -> AsyncIterator[Piece]:
         """The pieces in order; each is given up, and its room with it, once it is sent."""
-        while self._pieces:
-            piece = self._pieces.popleft()
+        pieces = self._pieces
+        while pieces:
+            piece = pieces.popleft()
             yield piece
             self._give_back(len(piece))
-        self.discard()
+        self._give_back(self._taken)
 
     def whole(self) -> bytes:
         """All of it as it came; it stays held."""
@@ -230,6 +240,20 @@ class Body:
             data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)
         )
 
+    def keep(self) -> None:
+        """Keep it as it is now, beyond its sending and outside of the budget."""
+        self._kept = tuple(self._pieces), self.members, self.length
+
+    def restore(self) -> None:
+        """Put back what was kept."""
+        if self._kept is not None:
+            pieces, self.members, self.length = self._kept
+            self._pieces = deque(pieces)
+
+    def let_go(self) -> None:
+        """Keep nothing any more but what is still to be sent."""
+        self._kept = None
+
     def hold(self, reading: asyncio.Future[Any]) -> None:
         """Keep it until a thread that reads it is done, whoever discards it meanwhile."""
         self._is_read = True
@@ -238,6 +262,7 @@ class Body:
     def discard(self) -> None:
         """Give up whatever is still held; what a thread reads, once it is done."""
         self._discarded = True
+        self._kept = None
         if not self._is_read:
             self._pieces.clear()
             self._give_back(self._taken)

@@ -38,6 +38,8 @@ class RequestCounts:
     """Answered with an error, the engine's own 4xx included, or cut short."""
 
     completed: int = 0
+    resent: int = 0
+    """Sent a second time, because the engine ended before anything of its answer went out."""
 
 
 def wall_clock() -> datetime:
@@ -60,6 +62,7 @@ class Passage:
         "finish_reason",
         "first_token_at_s",
         "generated_tokens",
+        "held_at_s",
         "last_token_at_s",
         "max_tokens",
         "model",
@@ -85,6 +88,7 @@ class Passage:
         self.shared: SharedPrompt | None = None
         self.model: str | None = None
         self.max_tokens: int | None = None
+        self.held_at_s: float | None = None
         self.sent_at_s: float | None = None
         self.first_token_at_s: float | None = None
         self.last_token_at_s: float | None = None
@@ -125,6 +129,14 @@ class Passage:
         self.exact = True
         self.generated_tokens = max(tokens, self.generated_tokens or 0)
 
+    def begin_again(self) -> None:
+        """The engine is gone, and nothing of its answer has reached the client."""
+        self.sent_at_s = self.first_token_at_s = self.last_token_at_s = None
+        self.prompt_tokens = self.cached_tokens = self.generated_tokens = None
+        self.finish_reason = None
+        self.characters, self.exact = 0, False
+        self._marks.clear()
+
     def row(self) -> GatewayRow:
         """What is known, frozen."""
         method: Method = "usage" if self.exact else "apportioned"
@@ -164,6 +176,7 @@ class Meter:
         self._wall = wall
         self._orders = count()
         self._outcomes: dict[Outcome, int] = {"completed": 0, "aborted": 0, "failed": 0}
+        self.resent = 0
         self._live: dict[int, Passage] = {}
         self._finished: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
         self._marked: deque[GatewayRow] = deque(maxlen=KEPT_FINISHED)
@@ -182,7 +195,7 @@ class Meter:
 
     def counts(self) -> RequestCounts:
         """Requests since the gateway began, by outcome."""
-        return RequestCounts(**self._outcomes)
+        return RequestCounts(**self._outcomes, resent=self.resent)
 
     def accept(self, route: Route, request_id: str) -> Passage:
         """A request has arrived."""

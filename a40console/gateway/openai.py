@@ -48,7 +48,7 @@ def additions_for(upstream: Upstream, asked: dict[str, Any]) -> Additions:
     if upstream.kind == "llamacpp":
         return _timings(asked.get("timings_per_token"))
     wanted: tuple[str, ...] = ("include_usage",)
-    if upstream.kind != "foreign":
+    if upstream.kind not in ("foreign", "attached"):
         wanted = ("include_usage", "continuous_usage_stats")
     return _usage(asked.get("stream_options"), wanted)
 

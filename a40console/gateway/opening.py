@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from a40console.gateway.bodies import Body
+from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Clock, Passage
 from a40console.gateway.refusals import Refusal
 from a40console.gateway.upstream import Upstream, UpstreamState
@@ -43,6 +44,18 @@ def serving(state: UpstreamState) -> Upstream:
         why = state.why_not()
         raise Refusal(503, why.text, retry_after_s=why.retry_after_s)
     return upstream
+
+
+def expect(gate: AdmissionGate, state: UpstreamState, declared: int | None) -> None:
+    """See, before a body is read, whether an engine serves or is waited for.
+
+    Raises:
+        Refusal: If neither, or if the gate has no room for a body of the declared length.
+    """
+    if gate.is_free:
+        serving(state)
+    else:
+        gate.check_room(declared or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,8 @@ class EngineDoor:
                 # A Unix socket whose queue of connections is full refuses instead of waiting.
                 busy = isinstance(error.os_error, BlockingIOError)
                 if not busy or self._clock() > give_up_at_s:
+                    if self._passage:
+                        self._passage.sent_at_s = None
                     raise self.no_engine(
                         f"The engine does not answer: {error.strerror}."
                     ) from error
@@ -110,6 +125,14 @@ class EngineDoor:
             why = self._state.why_not()
             return Refusal(503, f"{seen} {why.text}", retry_after_s=why.retry_after_s)
         return Refusal(status, f"{seen} Send the request again.", retry_after_s=_RETRY_S)
+
+    def by_now(self, refusal: Refusal) -> Refusal:
+        """The same, or why no engine serves, where that has come to be known since."""
+        if self._state.current() is not None:
+            return refusal
+        why = self._state.why_not()
+        told = f"The engine ended before it answered. {why.text}"
+        return Refusal(503, told, retry_after_s=why.retry_after_s)
 
     def cut_short(self) -> str:
         """What a client is told of an answer that has no end."""

@@ -59,6 +59,7 @@ def grammar_of(path: str, headers: Mapping[str, str]) -> Grammar:
 def refuse(grammar: Grammar, refusal: Refusal, request_id: str | None = None) -> JSONResponse:
     """The refusal as a whole response."""
     headers: dict[str, str] = {}
+    status = told_status(grammar, refusal.status)
     if request_id is not None:
         headers |= {"x-request-id": request_id, "request-id": request_id}
     if refusal.retry_after_s is not None:
@@ -67,10 +68,15 @@ def refuse(grammar: Grammar, refusal: Refusal, request_id: str | None = None) ->
             "x-should-retry": "true",
         }
     return JSONResponse(
-        _error(grammar, refusal.status, refusal.message, request_id),
-        status_code=refusal.status,
+        _error(grammar, status, refusal.message, request_id),
+        status_code=status,
         headers=headers,
     )
+
+
+def told_status(grammar: Grammar, status: int) -> int:
+    """The status in the words of the caller's API: 529 is Anthropic's alone."""
+    return 503 if status == 529 and grammar == "openai" else status
 
 
 def stream_end(message: str, *, begun: bool) -> bytes:
@@ -81,6 +87,19 @@ def stream_end(message: str, *, begun: bool) -> bytes:
     """
     error = _error("openai", 502 if begun else 503, message, None)
     text = json.dumps(error, separators=(",", ":"))
+    return f"data: {text}\n\ndata: [DONE]\n\n".encode()
+
+
+def error_in_stream(status: int, body: bytes) -> bytes:
+    """An engine's answer that is none, for a client that awaits an OpenAI stream."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict) or "error" not in said:
+        told = f"The engine answered with HTTP {status} and no stream. Send the request again."
+        return stream_end(told, begun=False)
+    text = json.dumps(said, separators=(",", ":"))
     return f"data: {text}\n\ndata: [DONE]\n\n".encode()
 
 

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import closing
-from dataclasses import dataclass
 
 import aiohttp
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.address import written_address
+from a40console.gateway.admission import DYING, Admission, SendAgainError
 from a40console.gateway.answer import AnswerReader, EventStream, tokens
-from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
+from a40console.gateway.anthropic.commitment import COMMENT, Outlet, abandon
+from a40console.gateway.bodies import Body, declared_length, read_body
 from a40console.gateway.clients import client_of, shown
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.meter import Meter, Outcome, Passage, Route
+from a40console.gateway.meter import Outcome, Passage, Route
 from a40console.gateway.openai import OpenAIReader, additions_for
-from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
-from a40console.gateway.refusals import Grammar, Refusal, grammar_of, refuse, stream_end
+from a40console.gateway.opening import (
+    TROUBLE,
+    EngineDoor,
+    EngineRequest,
+    expect,
+    new_request_id,
+)
+from a40console.gateway.passthrough import Opened, Passthrough
+from a40console.gateway.refusals import (
+    Grammar,
+    Refusal,
+    error_in_stream,
+    grammar_of,
+    refuse,
+    stream_end,
+    told_status,
+)
 from a40console.gateway.session_arrival import plain_arrival
-from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import (
-    EngineSessions,
     Upstream,
-    UpstreamState,
     request_headers,
     response_headers,
     upstream_url,
@@ -40,18 +53,6 @@ _READ_FROM_BODY = (
 )
 _WHOLE_LIMIT_BYTES = 4 * 1024 * 1024
 """How much of an answer that is not a stream is held until it is whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Passthrough:
-    """What every request through the gateway shares."""
-
-    state: UpstreamState
-    meter: Meter
-    sessions: EngineSessions
-    budget: HeldBudget
-    limits: BodyLimits
-    book: SessionBook
 
 
 class MeteredRoute:
@@ -109,47 +110,129 @@ class Exchange:
         self._told_id = shown(self._headers.get("x-request-id")) or self._request_id
         self._door = EngineDoor(shared.state, shared.meter.clock, passage)
         self._grammar: Grammar = grammar_of(scope["path"], self._headers)
+        self._admission = Admission(shared, scope, passage)
+        self._outlet: Outlet | None = None
+        """Holds the connection of a stream that waits for an engine."""
+
+        self._started = False
+        """The client has a head."""
+
+        self._opened = False
+        """The client has what stands before an answer's first token."""
+
+        self._begun = False
+        """The client has something of the answer itself."""
+
         self._reader: AnswerReader | None = None
         self._answered = False
         """The last of the answer is on its way."""
 
     async def run(self) -> Outcome:
         """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
+        shared = self._shared
         try:
-            self._door.engine()
-            body = await self._read()
+            declared = declared_length(self._headers)
+            if self._passage:
+                expect(shared.gate, shared.state, declared)
+            else:
+                self._door.engine()
+            body = await read_body(self._receive, declared, shared.budget, shared.limits)
             try:
-                exchange = self._exchange(self._door.engine(), body)
+                exchange = self._exchange(body)
                 return await unless_left(self._receive, exchange, lambda: self._answered)
             finally:
+                self._admission.over()
                 body.discard()
         except Refusal as refusal:
             return await self._refuse(refusal)
         except ClientLeftError:
             return "aborted"
 
-    async def _read(self) -> Body:
-        declared = declared_length(self._headers)
-        return await read_body(self._receive, declared, self._shared.budget, self._shared.limits)
-
     async def _refuse(self, refusal: Refusal) -> Outcome:
+        if self._started:
+            return await self._fail(stream_end(refusal.message, begun=False))
         if self._passage:
-            self._passage.status = refusal.status
+            self._passage.status = told_status(self._grammar, refusal.status)
         answer = refuse(self._grammar, refusal, self._told_id)
         await answer(self._scope, self._receive, self._send)
         return "failed"
 
-    async def _exchange(self, upstream: Upstream, body: Body) -> Outcome:
+    async def _fail(self, events: bytes) -> Outcome:
+        """End a stream that has a head with an error."""
+        await self._part(events, more=False)
+        return "failed"
+
+    async def _exchange(self, body: Body) -> Outcome:
+        try:
+            while True:
+                try:
+                    return await self._attempt(body)
+                except SendAgainError:
+                    self._admission.begin_again()
+        finally:
+            if self._outlet is not None:
+                await self._outlet.close()
+
+    async def _attempt(self, body: Body) -> Outcome:
+        held = self._passage is not None and not self._shared.gate.is_free
+        if held and self._outlet is None and body.values(("stream",)).get("stream") is True:
+            self._hold_connection()
+        if self._outlet is None:
+            opened = await self._open(body)
+        else:
+            opened = await self._held_open(self._outlet, body)
+        try:
+            return await self._answer(opened)
+        finally:
+            opened.close()
+
+    async def _held_open(self, outlet: Outlet, body: Body) -> Opened:
+        opening = asyncio.create_task(self._open(body))
+        try:
+            return await outlet.in_time(opening)
+        except BaseException:
+            await abandon(opening)
+            raise
+        finally:
+            self._started = self._started or outlet.committed
+
+    def _hold_connection(self) -> None:
+        """From here on let the client wait as long as need be."""
+        outlet = Outlet(self._send, self._told_id, self._shared.timing, ping=COMMENT)
+        self._outlet, self._send = outlet, outlet.passing
+        if self._started:
+            outlet.keep_alive()
+
+    async def _open(self, body: Body) -> Opened:
+        if self._passage:
+            await self._admission.enter(body)
+        upstream = self._door.engine()
         if self._passage:
             self._reader = self._prepare(self._passage, upstream, body)
-        async with self._shared.sessions.lease(upstream.endpoint) as session:
+        lease = await self._shared.sessions.take(upstream.endpoint)
+        try:
             asking = self._asking(upstream, body)
-            with closing(await self._door.open(session, asking, body)) as response:
-                streaming = response.content_type == "text/event-stream" and response.status < 400
-                if self._reader is not None and streaming:
-                    await self._start(response, sized=False)
-                    return await self._stream(response, self._reader)
-                return await self._whole(response)
+            response = await self._door.open(lease.session, asking, body)
+        except Refusal as refusal:
+            lease.end()
+            if await self._admission.lost(upstream):
+                raise SendAgainError from refusal
+            raise self._door.by_now(refusal) from refusal
+        except BaseException:
+            lease.end()
+            raise
+        return Opened(upstream, lease, response)
+
+    async def _answer(self, opened: Opened) -> Outcome:
+        response, reader = opened.response, self._reader
+        if reader is None:
+            return await self._whole(opened)
+        if response.content_type == "text/event-stream" and response.status < 400:
+            await self._start(response, sized=False)
+            return await self._stream(opened, reader)
+        if response.status in DYING and await self._admission.lost(opened.upstream):
+            raise SendAgainError
+        return await self._whole(opened)
 
     def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:
         """Read what the body asks for, and add what is needed to count the answer."""
@@ -164,11 +247,17 @@ class Exchange:
             stream=asked.get("stream") is True,
             max_tokens=passage.max_tokens,
         )
-        self._shared.book.arrived(passage, arrival)
-        self._shared.book.captures.asked(passage, body.whole)
+        if self._admission.again:
+            self._shared.book.resent(passage)
+        else:
+            self._shared.book.arrived(passage, arrival)
+            self._shared.book.captures.asked(passage, body.whole)
         additions = additions_for(upstream, asked)
-        if additions.member is not None:
-            body.set_value(*additions.member)
+        changes: dict[str, object] = {} if additions.member is None else dict([additions.member])
+        if passage.model in upstream.former_names:
+            changes["model"] = upstream.served_name
+        if changes:
+            body.set_values(changes)
         return OpenAIReader(self._shared.meter, passage, additions)
 
     def _asking(self, upstream: Upstream, body: Body) -> EngineRequest:
@@ -187,27 +276,22 @@ class Exchange:
         if not sized:
             headers = [(name, value) for name, value in headers if name != b"content-length"]
         head = {"type": "http.response.start", "status": response.status, "headers": headers}
+        self._started = True
         await self._send(head)
+        if self._outlet is not None and not sized:
+            self._outlet.keep_alive()
 
-    async def _stream(self, response: aiohttp.ClientResponse, reader: AnswerReader) -> Outcome:
+    async def _stream(self, opened: Opened, reader: AnswerReader) -> Outcome:
         """Pass events on as they come; a stream that breaks ends with an error the client reads."""
-        events, content, send = EventStream(reader), response.content, self._send
+        events = EventStream(reader)
         broken = False
         try:
-            while True:
-                chunk, _ = await content.readchunk()
-                if chunk:
-                    passed = events.feed(chunk)
-                    if passed:
-                        await send(
-                            {"type": "http.response.body", "body": passed, "more_body": True}
-                        )
-                elif content.at_eof():
-                    break
+            await self._pump(events, opened, reader)
         except TROUBLE:
             broken = True
         rest = b""
         if not reader.complete and (broken or not reader.ended()):
+            await self._unless_lost(opened)
             reader.failed = True
             begun = reader.passage.first_token_at_s is not None
             rest = stream_end(self._door.cut_short(), begun=begun)
@@ -216,8 +300,47 @@ class Exchange:
         await self._part(rest, more=False)
         return "failed" if reader.failed else "completed"
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> Outcome:
+    async def _pump(self, events: EventStream, opened: Opened, reader: AnswerReader) -> None:
+        content, send = opened.response.content, self._send
+        while True:
+            chunk, _ = await content.readchunk()
+            if chunk:
+                passed = events.feed(chunk)
+                if passed and not self._begun:
+                    passed = await self._opening(passed, opened, reader)
+                if passed:
+                    await send({"type": "http.response.body", "body": passed, "more_body": True})
+            elif content.at_eof():
+                return
+
+    async def _opening(self, events: bytes, opened: Opened, reader: AnswerReader) -> bytes:
+        """What goes out of these events, the first of an answer; what opens it goes out once."""
+        if reader.failed:
+            await self._unless_lost(opened)
+        if reader.passage.first_token_at_s is not None or reader.failed or reader.ended():
+            self._begun = True
+            self._admission.begun()
+        elif self._opened and self._admission.again:
+            return b""
+        self._opened = True
+        return events
+
+    async def _unless_lost(self, opened: Opened) -> None:
+        """See that a stream of which the client has no token need not begin again.
+
+        Raises:
+            SendAgainError: If it is to.
+        """
+        if self._begun:
+            return
+        if self._outlet is None:
+            self._hold_connection()  # to find out may take long
+        if await self._admission.lost(opened.upstream):
+            raise SendAgainError
+
+    async def _whole(self, opened: Opened) -> Outcome:
         """Pass on an answer that is not a stream, once it is whole: a cut one becomes an error."""
+        response = opened.response
         kept = bytearray()
         chunks = response.content.iter_any()
         try:
@@ -226,7 +349,12 @@ class Exchange:
                 if len(kept) > _WHOLE_LIMIT_BYTES:
                     break
         except TROUBLE as error:
+            if await self._admission.lost(opened.upstream):
+                raise SendAgainError from error
             raise self._door.no_engine("The engine broke off its answer.", status=502) from error
+        if self._started:
+            return await self._fail(error_in_stream(response.status, bytes(kept)))
+        self._admission.begun()
         await self._start(response, sized=True)
         failed = response.status >= 400
         if len(kept) > _WHOLE_LIMIT_BYTES:

@@ -43,6 +43,9 @@ def standing(
         for found, entry in phases:
             if found == phase:
                 return Standing(phase, _since(entry, phase))
+    waits_s = [at_s for of, at_s in record.held.values() if agent in (None, of)]
+    if waits_s:
+        return Standing("held", min(waits_s))
     calls = [tool for of, tool in record.open_tools.values() if agent in (None, of)]
     if calls:
         newest = max(calls, key=lambda tool: tool.called_s)
@@ -70,6 +73,7 @@ def _since(entry: Entry, phase: Phase) -> float:
         "decode": passage.first_token_at_s,
         "prefill": passage.sent_at_s,
         "queued": passage.sent_at_s,
+        "held": passage.held_at_s,
     }.get(phase)
     return entry.at_s + max(0.0, (began_s or passage.received_at_s) - passage.received_at_s)
 

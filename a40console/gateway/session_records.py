@@ -298,6 +298,9 @@ class Record:
 
     entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))
     live: list[Entry] = field(default_factory=list)
+    held: dict[int, tuple[str, float]] = field(default_factory=dict)
+    """By order: the agent and since when (Unix time), of requests that no engine could take yet."""
+
     losses: deque[PrefixLoss] = field(default_factory=lambda: deque(maxlen=KEPT_LOSSES))
     tools: dict[str, ToolTally] = field(default_factory=dict)
     open_tools: OrderedDict[str, tuple[str, Tool]] = field(default_factory=OrderedDict)

@@ -102,6 +102,7 @@ class SessionBook:
         self._run_id = run_id
         self._sessions: OrderedDict[str, Record] = OrderedDict()
         self._live: dict[int, tuple[Record, Entry]] = {}
+        self._held: dict[int, Record] = {}
         self._told: OrderedDict[str, tuple[Record, Entry]] = OrderedDict()
         self._serving: Serving | None = None
         self._accounted_s = clock()
@@ -110,8 +111,33 @@ class SessionBook:
 
     # --- What passes ------------------------------------------------------------------------
 
+    def waits(self, passage: Passage, identity: Identity) -> None:
+        """A request is held until an engine can take it; only then will it be understood."""
+        if passage.order in self._live:
+            return
+        at_s = self._wall()
+        record = self._record(identity, at_s)
+        passage.session, passage.agent = record.session, identity.agent
+        record.client = passage.client or record.client
+        record.held[passage.order] = identity.agent, at_s
+        self._held[passage.order] = record
+
+    def resent(self, passage: Passage) -> None:
+        """A request goes to another start of the engine than the one that was lost with it."""
+        found = self._live.get(passage.order)
+        if found is None:
+            return
+        record, entry = found
+        entry.run_id = self._run_id()
+        record.goes_to(entry.run_id)
+        record.served_by(entry.run_id)
+        if self._serving is not None:
+            record.learn(self._serving)
+
     def arrived(self, passage: Passage, asked: Arrival) -> None:
         """A request was read and understood, and goes to the engine next."""
+        if self._held:
+            self._waits_no_more(passage)
         self.account()
         identity = asked.identity
         at_s = self._wall_at(passage.received_at_s)
@@ -175,6 +201,8 @@ class SessionBook:
 
     def ended(self, passage: Passage) -> None:
         """It ended, however; call it right after the meter's own `end`."""
+        if self._held:
+            self._waits_no_more(passage)
         if passage.order not in self._live:
             return
         self.account()
@@ -185,6 +213,11 @@ class SessionBook:
         while len(self._told) > KEPT_TOLD:
             self._told.popitem(last=False)
         record.revision += 1
+
+    def _waits_no_more(self, passage: Passage) -> None:
+        record = self._held.pop(passage.order, None)
+        if record is not None:
+            record.held.pop(passage.order, None)
 
     # --- What the engine tells besides ------------------------------------------------------
 
@@ -265,7 +298,7 @@ class SessionBook:
         """Let the oldest idle session go; one under way only if all are."""
         if len(self._sessions) < KEPT_SESSIONS:
             return
-        idle = (name for name, record in self._sessions.items() if not record.live)
+        idle = (name for name, each in self._sessions.items() if not (each.live or each.held))
         name = next(idle, None) or next(iter(self._sessions))
         gone = self._sessions.pop(name)
         self.forgotten += 1

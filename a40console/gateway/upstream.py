@@ -62,6 +62,9 @@ class Upstream:
     reasoning: bool = False
     """The engine was told how its model marks thoughts, and so takes a budget for them."""
 
+    former_names: frozenset[str] = frozenset()
+    """Under which engines before it served: their clients may not know yet that it is another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
@@ -109,9 +112,15 @@ def open_session(endpoint: Endpoint) -> aiohttp.ClientSession:
 
 
 @dataclass(slots=True)
-class _Lease:
+class Lease:
+    """An engine's session, with how many use it."""
+
     session: aiohttp.ClientSession
     users: int = 0
+
+    def end(self) -> None:
+        """One uses it no longer."""
+        self.users -= 1
 
 
 class EngineSessions:
@@ -119,22 +128,27 @@ class EngineSessions:
 
     def __init__(self, factory: SessionFactory = open_session) -> None:
         self._factory = factory
-        self._leases: dict[Endpoint, _Lease] = {}
+        self._leases: dict[Endpoint, Lease] = {}
 
     @asynccontextmanager
     async def lease(self, endpoint: Endpoint) -> AsyncIterator[aiohttp.ClientSession]:
         """The session for this engine, kept open for as long as the block runs."""
+        lease = await self.take(endpoint)
+        try:
+            yield lease.session
+        finally:
+            lease.end()
+
+    async def take(self, endpoint: Endpoint) -> Lease:
+        """The session for this engine, kept open until the lease is ended."""
         lease = self._leases.get(endpoint)
         if lease is None:
             await self._close_idle()
             lease = self._leases.get(endpoint)  # another request may have come first meanwhile
         if lease is None:
-            lease = self._leases[endpoint] = _Lease(self._factory(endpoint))
+            lease = self._leases[endpoint] = Lease(self._factory(endpoint))
         lease.users += 1
-        try:
-            yield lease.session
-        finally:
-            lease.users -= 1
+        return lease
 
     async def close(self) -> None:
         """Close every session, cutting what still runs."""

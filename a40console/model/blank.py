@@ -42,6 +42,8 @@ def requests(why: Missing) -> Requests:
         aborted=why,
         failed=why,
         preemptions=why,
+        resent=why,
+        gate=None,
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Availability = Literal["always", "service", "no_engine", "engine", "serving"]
+Availability = Literal["always", "service", "no_engine", "engine", "serving", "asleep"]
+
+_LOOK = frozenset({"client.env", "digest.show", "doctor.run"})
+"""What asks the service and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +30,15 @@ class Command:
     argument: str = ""
     """Name of the one argument it takes, empty for none."""
 
+    options: tuple[str, ...] = ()
+    """Names of what else it may be told."""
+
     confirm: str = ""
     """The question asked before it runs; empty for none."""
 
     available: Availability = "always"
-    """What must be there: `engine` is any living engine, `serving` one that answers."""
+    """What must be there: `engine` is any living engine, `serving` one that answers, `asleep` one
+    that does not until it is woken."""
 
     local: bool = False
     """Done by the console itself, without the service."""
@@ -40,6 +47,11 @@ class Command:
     def action(self) -> str:
         """The action name that performs it: `engine.restart` → `engine_restart`."""
         return self.id.replace(".", "_").replace("-", "_")
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes what runs or what is kept: what a read-only console forbids."""
+        return not self.local and self.id not in _LOOK
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -153,28 +165,48 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         id="engine.restart",
         title="Restart engine",
-        help="Stop the engine and start it again with the same profile.",
+        help="Start the engine again with the same profile; clients wait meanwhile.",
         key="R",
-        confirm="Restart the engine? Running requests are cut.",
+        options=("drain_s",),
+        confirm="Restart the engine? Clients wait; what still runs after the drain is cut.",
         available="engine",
     ),
     Command(
         id="engine.switch",
         title="Switch profile",
-        help="Start another profile instead; a failed start rolls back.",
+        help="Let another profile serve; clients wait meanwhile, a failed start rolls back.",
         key="m",
         argument="profile",
-        confirm="Switch? Running requests are cut.",
+        options=("drain_s",),
+        confirm="Switch? Clients wait; what still runs after the drain is cut.",
         available="service",
+    ),
+    Command(
+        id="engine.apply",
+        title="Apply the edited profile",
+        help="Let what the profile's file says now be in force; a restart where it takes one.",
+        key="d",
+        argument="changes",
+        options=("drain_s",),
+        available="engine",
     ),
     Command(
         id="engine.speculation",
         title="Speculation on or off",
-        help="Turn speculative decoding on or off; the engine restarts for it.",
+        help="Turn speculative decoding on or off: live where the engine can, else by restart.",
         key="s",
         argument="mode",
-        confirm="Change speculation? The engine restarts; running requests are cut.",
+        options=("drain_s",),
+        confirm="Change speculation?",
         available="engine",
+    ),
+    Command(
+        id="profile.fix",
+        title="Fix the profile",
+        help="Change the one key of a profile that mends its failed start; shown first.",
+        key="P",
+        argument="fix",
+        available="service",
     ),
     Command(
         id="engine.clean",
@@ -189,6 +221,80 @@ COMMANDS: tuple[Command, ...] = (
         title="Test request",
         help="Send a short prompt through the gateway and show the answer.",
         key="t",
+        available="serving",
+    ),
+    Command(
+        id="request.abort",
+        title="Abort the request",
+        help="End the request under the cursor in the engine; the others go on.",
+        key="x",
+        argument="request",
+        confirm="Abort it? Its client gets no more of its answer.",
+        available="serving",
+    ),
+    Command(
+        id="cache.reset",
+        title="Reset the prefix cache",
+        help="Let the engine forget every prompt that it has kept; only while nothing runs.",
+        confirm="Reset it? Every session's next prompt is read from its begin.",
+        available="serving",
+    ),
+    Command(
+        id="engine.drain",
+        title="Drain the engine",
+        help="Let what runs end and admit nothing new; says what is left after the bound.",
+        options=("drain_s",),
+        confirm="Drain? New requests are held until admission is resumed.",
+        available="serving",
+    ),
+    Command(
+        id="admission.pause",
+        title="Pause admission",
+        help="Hold new requests at the gateway; what runs goes on.",
+        confirm="Pause admission? New requests are held until it is resumed.",
+        available="service",
+    ),
+    Command(
+        id="admission.resume",
+        title="Resume admission",
+        help="Let the requests go that are held, the first one first.",
+        available="service",
+    ),
+    Command(
+        id="engine.sleep",
+        title="Put the engine to sleep",
+        help="Free the GPU's memory; nobody is served until it is woken.",
+        argument="level",
+        options=("drain_s",),
+        confirm="Put it to sleep? Nobody is served until it is woken, and its cache is lost.",
+        available="serving",
+    ),
+    Command(
+        id="engine.wake",
+        title="Wake the engine",
+        help="Take the memory again; it serves once it stands the canary.",
+        available="asleep",
+    ),
+    Command(
+        id="engine.probe",
+        title="Probe for idle silicon",
+        help="Measure 1, 2 and 4 streams for 20 s: does one leave the silicon idle?",
+        options=("seconds",),
+        available="serving",
+    ),
+    Command(
+        id="router.load",
+        title="Load a model of the router",
+        help="Let llama-server's router load one of its models.",
+        argument="model",
+        available="serving",
+    ),
+    Command(
+        id="router.unload",
+        title="Unload a model of the router",
+        help="Let llama-server's router unload one of its models.",
+        argument="model",
+        confirm="Unload it? Its requests are cut, and its cache is lost.",
         available="serving",
     ),
     Command(

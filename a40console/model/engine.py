@@ -8,7 +8,7 @@ from typing import Literal
 
 from a40console.model.figures import Missing, Text
 
-EngineKind = Literal["vllm", "llamacpp", "sim", "foreign"]
+EngineKind = Literal["vllm", "llamacpp", "sim", "attached", "foreign"]
 
 MessagesRoute = Literal["auto", "native", "translated"]
 """By the engine's own Messages API, by its chat completions, or as it is found to be."""

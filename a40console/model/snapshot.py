@@ -5,26 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineEnd, EngineKind, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Figure, Missing, Text
 from a40console.model.request import Method, Phase
+from a40console.model.service_info import ServiceInfo
 from a40console.model.session import SessionPhase
+from a40console.model.switching import NO_SWITCH, SwitchInfo
 
 SCHEMA_VERSION = 1
 PROTOCOL_VERSION = 1
 NOT_TOLD = Missing("not told")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceInfo:
-    """The service that made the snapshot."""
-
-    version: str
-    pid: int
-    uptime_s: float
-    home: str
-    read_only: bool
+NO_PLACEMENTS = Missing("the profile has no placements")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +54,12 @@ class EngineInfo:
     paused: bool | Missing
     argv_digest: Text
     effective: tuple[Difference, ...] | Missing
+    placement: Text = NO_PLACEMENTS
+    """Which rung of the profile's ladder it was started on."""
+
+    switch: SwitchInfo | Missing = NO_SWITCH
+    controls: dict[str, str] | Missing = NOT_TOLD
+    """Why each control of the running engine that cannot be used cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +167,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """How many requests are where, and how many ended badly."""
+    """How many requests are where, and how many ended badly; `gate` says why any are held."""
 
     source: str
     age_s: Figure
@@ -180,6 +179,8 @@ class Requests:
     aborted: Figure
     failed: Figure
     preemptions: Figure
+    resent: Figure
+    gate: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,14 +297,6 @@ class Gpu:
     throttle_reasons: tuple[str, ...] | Missing
     read_bytes_per_s: Figure
     peak_bytes_per_s: Figure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusiestThread:
-    """The engine's hottest thread."""
-
-    name: str
-    ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from a40console.engines.logs import last_lines
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import OUTPUT_FILE
 from a40console.model.engine import EngineState
-from a40console.operations.record import RunRecord, before, has_served
+from a40console.operations.record import RunRecord, asleep_level, before, has_served
 from a40console.operations.status import EngineStatus
 
 EXAMINED_LINES = 2000
@@ -25,8 +25,9 @@ def adopted_status(run: RunRecord, process: EngineProcess, now_s: float) -> Engi
     identity, earlier = process.identity, before(process.run_dir)
     status = EngineStatus(
         state=EngineState.STARTING,
-        profile=run.profile,
+        profile=run.asked or run.profile,
         run=run,
+        rung=run.rung,
         phase="load",
         phase_since_s=identity.started_monotonic_s,
         pid=process.pid,
@@ -47,11 +48,12 @@ def adopted_status(run: RunRecord, process: EngineProcess, now_s: float) -> Engi
         )
     if not has_served(process.run_dir):
         return status
+    level = asleep_level(process.run_dir)
     lines = last_lines(process.run_dir / OUTPUT_FILE, EXAMINED_LINES)
     return replace(
         status,
-        state=EngineState.SERVING,
-        phase="ready",
+        state=EngineState.ASLEEP if level else EngineState.SERVING,
+        phase=f"asleep, level {level}" if level else "ready",
         phase_since_s=now_s,
         differences=differences(run.profile, lines),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from a40console.files import read_json, write_private
@@ -27,6 +28,15 @@ def forget(file: Path) -> None:
         file.unlink(missing_ok=True)
     except OSError as error:
         log.warning("%s could not be removed: %s", file, error)
+
+
+def turned_since(started: Profile | None, file: Path) -> Profile | None:
+    """The profile that an engine was started with, with what was turned of it while it ran."""
+    wanted = desired(file)
+    if wanted is None or started is None:
+        return started
+    same = replace(started, speculation=wanted.speculation) == wanted
+    return wanted if same else started
 
 
 def desired(file: Path) -> Profile | None:

@@ -6,18 +6,49 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from a40console.engines.diagnosis import Ending, diagnose
+from a40console.engines.diagnosis import Ending, StartFailureKind, diagnose
 from a40console.engines.logs import last_lines
 from a40console.engines.process import EngineProcess, StopReport
 from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT, EngineExit
 from a40console.engines.tree import ProcessInfo
-from a40console.errors import ConsoleError, NotServingError, TimedOutError
+from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Missing
+from a40console.operations.failure_note import (
+    FIX_COMMAND,
+    failure_of,
+    keep_note,
+    note_failure,
+    stall_note,
+)
 from a40console.operations.status import EngineStatus
 from a40console.operations.watch import Explain, Explanation
 
 DIAGNOSED_LINES = 400
+
+
+class FailedStartError(NotServingError):
+    """An engine that ended before it served, and of which kind its failure is."""
+
+    kind: StartFailureKind = "other"
+    code: str = ""
+    """Of the diagnosis: `kv-cache-too-small`."""
+
+    mended_by: str = ""
+    """The command that mends it; empty where none is certain to."""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What its event says besides the words."""
+        told = {"code": self.code, "failure": self.kind, "command": self.mended_by}
+        return {name: value for name, value in told.items() if value}
+
+
+def kind_of_failure(error: ConsoleError) -> StartFailureKind:
+    """What a start failed of; a refusal before any process is `rejected`."""
+    if isinstance(error, FailedStartError):
+        return error.kind
+    return "rejected" if isinstance(error, RefusedError) else "other"
 
 
 def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Explanation:
@@ -41,8 +72,12 @@ def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Expla
             after_s=now_s - process.identity.started_monotonic_s,
         )
     )
+    note_failure(process.run_dir, diagnosis)
     return Explanation(
-        end=end_of(exit_, diagnosis.cause), evidence=diagnosis.evidence, remedy=diagnosis.remedy
+        end=end_of(exit_, diagnosis.cause),
+        evidence=diagnosis.evidence,
+        remedy=diagnosis.remedy,
+        kind=diagnosis.start_failure,
     )
 
 
@@ -77,11 +112,16 @@ def failed_start(
     """
     if explain is None:
         end = end_of(process.exit() or UNSEEN_EXIT, error.message)
+        if status.stall is not None and status.run is not None:
+            keep_note(process.run_dir, stall_note(status.stall, status.run.profile))
     else:
         why = explain(process, status)
         name = status.profile.name if status.profile else "the engine"
         end, text = why.end, f"{name} did not start: {why.end.cause}"
-        error = NotServingError(text, evidence=why.evidence, remedy=why.remedy)
+        error = FailedStartError(text, evidence=why.evidence, remedy=why.remedy)
+        error.kind = why.kind
+        if (note := failure_of(process.run_dir)) is not None:
+            error.code, error.mended_by = note.code, FIX_COMMAND if note.fix else ""
     failed = replace(
         status,
         state=EngineState.FAILED,

@@ -97,7 +97,8 @@ class ModelStore:
     def _users(self) -> dict[Identity, list[Profile]]:
         users: dict[Identity, list[Profile]] = {}
         for _, profile in sorted(self._profiles.items()):
-            if profile.kind in ("vllm", "llamacpp"):  # a simulated engine has no model
+            # A simulated engine has no model; what llama-server fetches is its own affair.
+            if profile.kind in ("vllm", "llamacpp") and not profile.fetched_by_engine:
                 users.setdefault(self._identity(profile), []).append(profile)
         return users
 

@@ -7,6 +7,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from a40console.files import write_private
 from a40console.model.profile import Profile
 from a40console.operations import record
 from a40console.operations.record import TOKEN_FILE, RunRecord
+from a40console.operations.status import EngineStatus
 from a40console.paths import Paths, make_private
 
 ROOM_BYTES = 64 * 1024
@@ -45,9 +47,23 @@ async def fetch_model(profile: Profile, paths: Paths, progress: Progress) -> Pat
 
 
 def prepare(
-    profile: Profile, paths: Paths, *, model_path: Path | None, threads: int, vram: int | None
+    profile: Profile,
+    paths: Paths,
+    *,
+    model_path: Path | None,
+    threads: int,
+    vram: int | None,
+    status: EngineStatus,
 ) -> tuple[RunRecord, Launch]:
     """Lay out a run folder and work out what the keeper starts.
+
+    Args:
+        profile: As its rung of the ladder starts it.
+        paths: Where our own files lie.
+        model_path: The model on this disk; None where the engine finds it itself.
+        threads: For llama.cpp, where the profile names none.
+        vram: Bytes in use on the GPUs before.
+        status: Of this start: what was asked for, and the rung.
 
     Raises:
         RefusedError: If the disk or the engine's environment does not allow it.
@@ -70,7 +86,11 @@ def prepare(
         plugin_token=token,
     )
     launch = plan(profile, site)
-    run = _record(run_id, profile, launch, vram)
+    run = replace(
+        _record(run_id, profile, launch, vram),
+        asked=status.profile if status.rung else None,
+        rung=status.rung,
+    )
     try:
         if run.plugin:
             write_private(folder / TOKEN_FILE, token)

@@ -19,6 +19,7 @@ from a40console.model.profile import Profile
 RECORD_FILE = "run.json"
 TOKEN_FILE = "plugin.token"  # noqa: S105 - a file name
 SERVED_FILE = "served"
+ASLEEP_FILE = "asleep"
 BEFORE_FILE = "before.json"
 KEPT_RUNS = 20
 
@@ -51,6 +52,12 @@ class RunRecord:
     vram_baseline_bytes: int | None = None
     """Memory in use on the GPUs before the start."""
 
+    asked: Profile | None = None
+    """The profile as it is written, where a placement of it was started."""
+
+    rung: int = 0
+    """Of the profile's ladder."""
+
     def folder(self, runs: Path) -> Path:
         """Where its output, identity and end are."""
         return runs / self.id
@@ -62,7 +69,7 @@ class RunRecord:
         return Endpoint(
             self.base_url,
             socket_path=self.socket_path,
-            api_key=self.profile.environment.get(API_KEY_VARIABLES[self.profile.kind]),
+            api_key=self.profile.environment.get(API_KEY_VARIABLES.get(self.profile.kind, "")),
             plugin_token=token,
         )
 
@@ -83,6 +90,25 @@ def note_served(folder: Path) -> None:
 def has_served(folder: Path) -> bool:
     """Whether the engine of a run folder had come to serve."""
     return (folder / SERVED_FILE).exists()
+
+
+def note_asleep(folder: Path, level: int) -> None:
+    """Note how deep the engine sleeps, 0 for awake, for a service that finds it again."""
+    try:
+        if level:
+            write_private(folder / ASLEEP_FILE, str(level))
+        else:
+            (folder / ASLEEP_FILE).unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("that it sleeps could not be noted: %s", error)
+
+
+def asleep_level(folder: Path) -> int:
+    """How deep the engine of a run folder sleeps, as far as it was noted; 0 is awake."""
+    try:
+        return int((folder / ASLEEP_FILE).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 def note_before(folder: Path, restarts: int, end: EngineEnd | None) -> None:

@@ -26,6 +26,26 @@ class Recorder(Protocol):
 
 Publish = Callable[[EngineStatus], None]
 
+Tell = Callable[[str], None]
+"""Takes how far something is, in words."""
+
+
+class Admission(Protocol):
+    """The gateway's gate: while it is closed, requests are held in place of being refused."""
+
+    @property
+    def closed(self) -> str | None:
+        """Why it is closed, in words for the client; None while it is open."""
+
+    def close(self, why: str) -> None:
+        """Hold what comes from now on; `why` goes on from "while", and replaces the one before."""
+
+    def open(self) -> None:
+        """Let what is held go on: to the engine that serves, or to a clear refusal."""
+
+    async def drained(self, timeout_s: float) -> int:
+        """Wait until no request is under way, at most `timeout_s`; how many still are."""
+
 
 class Starter(Protocol):
     """Brings one engine up, publishing its phases."""

@@ -16,7 +16,7 @@ from a40console.engines.ports import PortHolder, describe
 from a40console.engines.process import EngineProcess
 from a40console.engines.readiness import HealthProbe, PhaseTracker, eta_s, wait_ready
 from a40console.engines.run_record import OUTPUT_FILE
-from a40console.engines.transfer import Transfer, TransferRate
+from a40console.engines.transfer import TransferRate
 from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing, measured, number
@@ -30,6 +30,7 @@ from a40console.operations.preparation import check_room, fetch_model, prepare
 from a40console.operations.record import RunRecord
 from a40console.operations.roles import Publish, Recorder
 from a40console.operations.status import EngineStatus
+from a40console.operations.words import transfer_in_words
 from a40console.paths import Paths
 
 LOOK_PERIOD_S = 0.25
@@ -94,6 +95,7 @@ class EngineStarter:
             model_path=model_path,
             threads=self._threads(),
             vram=baseline,
+            status=status,
         )
         record.note_before(run.folder(self._paths.engine_runs), status.restarts, status.end)
         self._record("engine.starting", f"{profile.name} starts", data={"run": run.id})
@@ -298,15 +300,6 @@ class _Progress:
         if isinstance(eta, Missing) and phase != ORDER[-1]:
             return _unforeseen(eta.reason, self._tracker.progress)
         return eta
-
-
-def transfer_in_words(moment: Transfer) -> str:
-    """How far a download is and how fast it goes."""
-    words = f"{moment.done_bytes / 1e6:.0f}"
-    if (whole := number(moment.total_bytes)) is not None:
-        words += f" of {whole / 1e6:.0f}"
-    rate = number(moment.bytes_per_s)
-    return f"{words} MB" if rate is None else f"{words} MB, {rate / 1e6:.1f} MB/s"
 
 
 def _unforeseen(why: str, progress: str) -> Missing:

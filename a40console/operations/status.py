@@ -42,6 +42,9 @@ class EngineStatus:
     run: RunRecord | None = None
     """What was started of it."""
 
+    rung: int = 0
+    """Of the profile's ladder: 0 as it is written, n with its n-th placement."""
+
     phase: str | None = None
     """Of a start: `download`, `load`, `compile`, `capture`; `ready` once it serves."""
 
@@ -74,6 +77,11 @@ class EngineStatus:
     survivors: tuple[ProcessInfo, ...] = ()
     left: Literal["", "survivors", "unkillable"] = ""
     """What the last stop or end left behind."""
+
+    @property
+    def in_words(self) -> str:
+        """State and profile: `serving (beta)`."""
+        return f"{self.state} ({self.profile.name})" if self.profile else str(self.state)
 
     @property
     def living(self) -> bool:

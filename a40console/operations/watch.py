@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from a40console.engines.diagnosis import StartFailureKind
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.tree import ProcessId, ProcessInfo
 from a40console.model.engine import EngineEnd, EngineState
@@ -26,6 +27,8 @@ class Explanation:
     end: EngineEnd
     evidence: str
     remedy: str
+    kind: StartFailureKind = "other"
+    """What it was, if it was a start that failed."""
 
 
 Explain = Callable[[EngineProcess, EngineStatus], Explanation]
@@ -54,11 +57,15 @@ class RestartPolicy:
     within_s: float = 600.0
     _starts: deque[float] = field(default_factory=deque)
 
-    def delay_s(self, now_s: float) -> float | None:
-        """Seconds to wait before the next start; None when it should stay down."""
+    def permits(self, now_s: float) -> bool:
+        """Whether there will be another start."""
         while self._starts and now_s - self._starts[0] > self.within_s:
             self._starts.popleft()
-        if not self.enabled or len(self._starts) >= len(self.delays_s):
+        return self.enabled and len(self._starts) < len(self.delays_s)
+
+    def delay_s(self, now_s: float) -> float | None:
+        """Seconds to wait before the next start; None when it should stay down."""
+        if not self.permits(now_s):
             return None
         self._starts.append(now_s)
         return self.delays_s[len(self._starts) - 1]
@@ -67,9 +74,15 @@ class RestartPolicy:
 class Watcher:
     """Looks at an engine's processes until nothing of it is left."""
 
-    def __init__(self, process: EngineProcess, explain: Explain) -> None:
+    def __init__(
+        self,
+        process: EngineProcess,
+        explain: Explain,
+        on_gone: Callable[[], None] = lambda: None,
+    ) -> None:
         self._process = process
         self._explain = explain
+        self._on_gone = on_gone
 
     async def endings(self, read_status: Callable[[], EngineStatus]) -> AsyncIterator[Ending]:
         """What ends: first perhaps the leader alone (orphaned), last the whole engine.
@@ -83,6 +96,7 @@ class Watcher:
             survivors = self._process.members() if state is ProcessState.ORPHANED else []
             left = frozenset(process.id for process in survivors)
             if left and left != told:
+                self._on_gone()
                 end = end or (await self._why(read_status)).end
                 yield _orphaned(read_status(), survivors, end, told=bool(told))
                 told = left
@@ -91,6 +105,7 @@ class Watcher:
                 without = replace(read_status(), keeper_gone=True)
                 yield Ending(without, "engine.keeper_gone", KEEPER_GONE, final=False)
             await asyncio.sleep(LOOK_PERIOD_S)
+        self._on_gone()
         why = await self._why(read_status)
         yield ended_by_itself(read_status(), why)
 

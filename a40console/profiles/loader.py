@@ -16,11 +16,15 @@ from a40console.model.document import DocumentError, read_document
 from a40console.model.file_name import name_fault
 from a40console.model.profile import (
     LIMIT_USD_PER_HOUR,
+    LIVE_METHODS,
     ModelFile,
+    Placement,
     Profile,
     Speculation,
 )
+from a40console.model.shape import ModelShape
 from a40console.model.toml_text import parse_toml
+from a40console.profiles.endpoint import endpoint_faults
 
 SHIPPED = "shipped"
 """Origin of a profile that came with the console."""
@@ -31,6 +35,7 @@ _POSITIVE = (
     "max_model_len",
     "max_running",
     "max_batched_tokens",
+    "tensor_parallel",
     "threads",
     "start_timeout_s",
     "stall_after_s",
@@ -81,6 +86,22 @@ def load_profiles(user_folder: Path) -> ProfileSet:
     for path in own:
         _add(result, path, str(path))
     return result
+
+
+def source_text(origin: str, name: str) -> str:
+    """The text that a profile was read from.
+
+    Args:
+        origin: Where it came from, as `ProfileSet.origins` tells.
+        name: Its name.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not UTF-8.
+    """
+    if origin != SHIPPED:
+        return Path(origin).read_bytes().decode("utf-8")
+    return (files("a40console.profiles") / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _toml_files(entries: Iterable[Traversable]) -> Iterator[Traversable]:
@@ -141,10 +162,37 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield from _price_faults(profile.usd_per_hour)
     if profile.kind == "sim" and profile.executable is not None:
         yield "executable: the simulated engine comes with the console and runs no other program"
+    yield from endpoint_faults(profile)
+    if profile.implementation == "cpp":
+        yield from _cpp_faults(profile)
     if profile.speculation is not None:
         yield from _speculation_faults(profile.speculation)
-    if profile.file is not None:
-        yield from _file_faults(profile, profile.file)
+        yield from _start_faults(profile, profile.speculation)
+    yield from _table_faults(profile)
+
+
+def _cpp_faults(profile: Profile) -> Iterator[str]:
+    """What vllm.cpp has not: its server ends at the first flag that it does not know."""
+    if profile.kind != "vllm" or profile.executable is None:
+        yield "implementation cpp is for vLLM, with vllm.cpp's server as the executable"
+    if profile.plugin:
+        yield "plugin must be false: vllm.cpp loads none"
+    if profile.listen != "loopback":
+        yield 'listen must be "loopback": vllm.cpp has no Unix socket'
+    lacking = ("quantization", "async_scheduling", "enforce_eager", "tensor_parallel")
+    for key in lacking:
+        if getattr(profile, key) is not None:
+            yield f"{key} is not known to vllm.cpp"
+
+
+def _placement_faults(placement: Placement, place: str) -> Iterator[str]:
+    keys = ("max_model_len", "max_running", "max_batched_tokens")
+    yield from _not_positive(placement, keys, prefix=f"{place}.")
+    share = placement.gpu_memory_utilization
+    if share is not None and not 0 < share <= 1:
+        yield f"{place}.gpu_memory_utilization must be in 0 to 1"
+    if placement == Placement():
+        yield f"{place} changes nothing"
 
 
 def _price_faults(usd_per_hour: Decimal) -> Iterator[str]:
@@ -184,6 +232,39 @@ def _speculation_faults(asked: Speculation) -> Iterator[str]:
     shortest, longest = asked.prompt_lookup_min, asked.prompt_lookup_max
     if shortest is not None and longest is not None and shortest > longest:
         yield "speculation.prompt_lookup_min must not exceed prompt_lookup_max"
+
+
+def _start_faults(profile: Profile, asked: Speculation) -> Iterator[str]:
+    """What is wrong with how speculation begins; only our plugin begins it otherwise than on."""
+    start = asked.start
+    if start is None:
+        return
+    if not isinstance(start, str) and not 0 < start <= asked.tokens:
+        yield f"speculation.start must be on, off or a depth from 1 to {asked.tokens}"
+    if start == "off" and asked.enabled:
+        yield 'speculation.start is "off" and enabled is true: leave one of them out'
+    if start == "on" or profile.turns_live:
+        return
+    needs = "vLLM with our plugin" if asked.method in LIVE_METHODS else 'the method "ngram"'
+    yield f"speculation.start needs {needs}: nothing else turns speculation while the engine runs"
+
+
+def _table_faults(profile: Profile) -> Iterator[str]:
+    for number, placement in enumerate(profile.placements, 1):
+        yield from _placement_faults(placement, f"placements.{number}")
+    if profile.file is not None:
+        yield from _file_faults(profile, profile.file)
+    if profile.shape is not None:
+        yield from _shape_faults(profile.shape)
+
+
+def _shape_faults(shape: ModelShape) -> Iterator[str]:
+    yield from _not_positive(shape, ("layers", "attention_layers"), prefix="shape.")
+    for key, value in asdict(shape).items():
+        if isinstance(value, int | float) and value < 0:
+            yield f"shape.{key} must not be negative"
+    if not shape.latent_dim and not (shape.kv_heads and shape.head_dim):
+        yield "shape.kv_heads and head_dim, or latent_dim, must say what a token takes"
 
 
 def _file_faults(profile: Profile, file: ModelFile) -> Iterator[str]:

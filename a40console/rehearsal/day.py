@@ -31,16 +31,16 @@ from a40console.engines.plugin_folder import TOKEN_FILE_VARIABLE
 from a40console.errors import TimedOutError
 from a40console.gateway.clients import client_of
 from a40console.gateway.meter import RequestCounts
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.event import NOTE_KIND, Event, Severity
 from a40console.model.figures import Figure, Missing, combine, number
 from a40console.model.instants import iso_utc
 from a40console.model.profile import Profile
 from a40console.model.request import GatewayRow
+from a40console.model.service_info import ServiceInfo
 from a40console.model.snapshot import (
-    BusiestThread,
     Host,
-    ServiceInfo,
     Snapshot,
     SourceStatus,
     Throughput,

@@ -25,12 +25,16 @@ from a40console.model.control import (
 from a40console.model.event import Event
 from a40console.model.explanation import Explanation
 from a40console.model.figures import number
+from a40console.model.fix import FixOffer
 from a40console.model.history import history_point
 from a40console.model.instants import unix_s
+from a40console.model.profile_change import ProfileDiff
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION, Snapshot
 from a40console.operations import record
 from a40console.operations.catalogue import summarise
+from a40console.operations.edited_profile import diff_of
 from a40console.operations.past_starts import PastStarts
+from a40console.operations.profile_fix import offer_fix
 from a40console.paths import Paths, make_private
 from a40console.profiles.loader import load_profiles
 from a40console.rehearsal.day import Rehearsal
@@ -158,6 +162,14 @@ class _Answers:
             summarise(profile, found, os.environ, self._paths)
             for _, profile in sorted(found.profiles.items())
         )
+
+    def changes(self, profile: str) -> ProfileDiff:
+        """The rehearsed engine runs as its file says."""
+        return diff_of(self._paths, self._day.status, profile)
+
+    def fix(self) -> FixOffer:
+        """Nothing fails in a rehearsal, so nothing is offered."""
+        return offer_fix(self._paths, self._day.status)
 
     def environment(self) -> ClientEnvironment:
         """What a client would set."""

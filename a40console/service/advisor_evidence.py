@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from a40console.advisor.evidence import Evidence, LoggedSpeed, StalledStart, Stalls, Survivor
+from a40console.advisor.hang import HUNG_AFTER_S
 from a40console.advisor.limit import explain
+from a40console.engines.logs import last_lines
 from a40console.engines.run_record import OUTPUT_FILE
+from a40console.engines.silence import silent_words
 from a40console.errors import NoServiceError
 from a40console.model.engine import EngineState
 from a40console.model.explanation import Explanation
@@ -17,6 +20,9 @@ from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.assemble import gpus_of
+from a40console.service.edit_watch import EditWatch
+from a40console.service.fixing import end_told, stall_fix
+from a40console.service.parser_check import ParserCheck
 from a40console.service.sessions import SessionsBlock
 from a40console.service.trends import TrendKeeper, sample
 from a40console.service.view_evidence import view_evidence
@@ -25,6 +31,9 @@ from a40console.telemetry.log_speed import LogSpeed
 from a40console.telemetry.nvml import GpuSampler
 from a40console.telemetry.pressure import Pressure
 from a40console.telemetry.view import EngineView
+
+SILENCE_LINES = 200
+"""Of the output, where the words of a wait in vain are looked for."""
 
 _QUIET = Missing("no engine answers")
 _UNANSWERED = Evidence(
@@ -57,7 +66,11 @@ def evidence(
     return replace(
         _UNANSWERED if view is None else view_evidence(view),
         stall=StalledStart(
-            for_s=stall.for_s, cause=stall.cause, evidence=stall.evidence, remedy=stall.remedy
+            for_s=stall.for_s,
+            cause=stall.cause,
+            evidence=stall.evidence,
+            remedy=stall.remedy,
+            fix=stall_fix(status),
         )
         if stall and starting
         else None,
@@ -87,14 +100,17 @@ class EvidenceKeeper:
         host: HostSampler,
         gpu: GpuSampler,
         runs: Path,
+        edits: EditWatch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
         self._gpu = gpu
         self._runs = runs
+        self._edits = edits
         self._clock = clock
         self._trends = TrendKeeper()
         self._log_speed = LogSpeed()
+        self._parsers = ParserCheck()
         self._lives = 0
         self._reset_s: float | None = None
         self._last = Evidence()
@@ -116,8 +132,14 @@ class EvidenceKeeper:
         run = status.run if view is not None else None
         path = run.folder(self._runs) / OUTPUT_FILE if run is not None else None
         self._log_speed.observe(path, generated, now_s)
+        remedy, fix = end_told(status, self._runs)
         self._last = replace(
             evidence(status, view, service),
+            end_remedy=remedy,
+            end_fix=fix,
+            silent_words=self._silent_words(status, view),
+            unfit_parsers=self._parsers.look(status.run if status.living else None),
+            profile_edit=self._edits.look(status) if self._edits else None,
             trends=self._trends.trends(),
             stalls=_stalls(pressure),
             asked_max_running=_asked_max_running(status),
@@ -138,6 +160,14 @@ class EvidenceKeeper:
         if snapshot is None:
             raise NoServiceError("The service has made no snapshot yet", remedy="Try again.")
         return explain(snapshot, self._last)
+
+    def _silent_words(self, status: EngineStatus, view: EngineView | None) -> str:
+        """What the log says of a wait in vain; it is read only while no token comes."""
+        flat_s = number(self._last.generation_flat_s) if view is not None else None
+        if flat_s is None or flat_s < HUNG_AFTER_S or status.run is None:
+            return ""
+        output = status.run.folder(self._runs) / OUTPUT_FILE
+        return silent_words(last_lines(output, SILENCE_LINES))
 
     def _life(self, view: EngineView | None) -> int:
         """Counts how often the counters were seen to begin again."""

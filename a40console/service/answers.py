@@ -9,8 +9,12 @@ from a40console import __version__
 from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
 from a40console.model.explanation import Explanation
 from a40console.model.figures import Figure, Missing
+from a40console.model.fix import FixOffer
+from a40console.model.profile_change import ProfileDiff
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION
 from a40console.operations.catalogue import summarise
+from a40console.operations.edited_profile import diff_of
+from a40console.operations.profile_fix import offer_fix
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
@@ -68,6 +72,14 @@ class ServiceAnswers:
     def why(self) -> Explanation:
         """What explains the newest snapshot's speed."""
         return self._explain()
+
+    def changes(self, profile: str) -> ProfileDiff:
+        """What a profile's file says otherwise than what runs; empty is the running one."""
+        return diff_of(self._paths, self._read_status(), profile)
+
+    def fix(self) -> FixOffer:
+        """The change of a profile that mends the last failed start."""
+        return offer_fix(self._paths, self._read_status())
 
     def environment(self) -> ClientEnvironment:
         """What Claude Code and OpenAI clients must set to use the gateway."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from starlette.applications import Starlette
@@ -14,8 +14,11 @@ from starlette.routing import Route
 from a40console.errors import ConsoleError, UsageError
 from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
 from a40console.model.explanation import Explanation
+from a40console.model.fix import FixOffer
+from a40console.model.profile_change import ProfileDiff
 from a40console.model.session import SessionDetail
 from a40console.service.board import Board
+from a40console.service.caller import WHO_HEADER, shown_name
 from a40console.service.engine_outputs import EngineOutputs, asked_passages
 from a40console.service.past_api import PastRoutes
 from a40console.service.query import as_json, count, whole_number
@@ -54,6 +57,12 @@ class Answers(Protocol):
     def why(self) -> Explanation:
         """What explains the newest snapshot's speed."""
 
+    def changes(self, profile: str) -> ProfileDiff:
+        """What a profile's file says otherwise than what runs; empty is the running one."""
+
+    def fix(self) -> FixOffer:
+        """The change of a profile that mends the last failed start."""
+
 
 class ControlApi:
     """The control API's routes over the service's parts."""
@@ -66,8 +75,10 @@ class ControlApi:
         commands: CommandTasks,
         answers: Answers,
         session: SessionReader = no_sessions,
+        more: Mapping[str, Endpoint] | None = None,
     ) -> None:
         self._session = session
+        self._more = more or {}
         self._board = board
         self._past = past
         self._commands = commands
@@ -80,12 +91,15 @@ class ControlApi:
             "/v1/snapshot": self._snapshot,
             "/v1/snapshots": self._snapshots,
             "/v1/profiles": self._profiles,
+            "/v1/profiles/fix": self._fix,
+            "/v1/profiles/changes": self._changes,
             "/v1/logs": self._logs,
             "/v1/environment": self._environment,
             "/v1/why": self._why,
             "/v1/sessions/{session}": self._read_session,
             "/v1/commands/{command}": self._result,
             **self._past.reads(),
+            **self._more,
         }
         return Starlette(
             routes=[
@@ -112,6 +126,13 @@ class ControlApi:
     async def _profiles(self, request: Request) -> Response:
         return as_json(self._answers.profiles())
 
+    async def _changes(self, request: Request) -> Response:
+        named = request.query_params.get("profile", "")
+        return as_json(await asyncio.to_thread(self._answers.changes, named))
+
+    async def _fix(self, request: Request) -> Response:
+        return as_json(await asyncio.to_thread(self._answers.fix))
+
     async def _logs(self, request: Request) -> Response:
         limit_bytes = min(count(request, "limit", 65536), LOG_CHUNK_LIMIT_BYTES)
         offset = whole_number(request, "offset", -limit_bytes)
@@ -136,7 +157,9 @@ class ControlApi:
 
     async def _start(self, request: Request) -> Response:
         arguments = await _arguments(request)
-        return as_json(self._commands.start(request.path_params["command"], arguments), status=202)
+        who = shown_name(request.headers.get(WHO_HEADER, ""))
+        command = request.path_params["command"]
+        return as_json(self._commands.start(command, arguments, who), status=202)
 
     async def _result(self, request: Request) -> Response:
         return as_json(self._commands.result(request.path_params["command"]))

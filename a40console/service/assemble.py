@@ -15,7 +15,8 @@ from a40console.model import blank
 from a40console.model.engine import EngineState, is_simulated
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.freshness import present
-from a40console.model.profile import Profile
+from a40console.model.profile import Profile, Speculation
+from a40console.model.service_info import ServiceInfo
 from a40console.model.snapshot import (
     PROTOCOL_VERSION,
     SCHEMA_VERSION,
@@ -25,7 +26,6 @@ from a40console.model.snapshot import (
     Limit,
     PrefixCache,
     Requests,
-    ServiceInfo,
     Slot,
     Snapshot,
     SourceStatus,
@@ -75,6 +75,12 @@ class Parts:
     sessions: SessionsBlock | None = None
     """None where no gateway of ours is involved."""
 
+    waiting: tuple[Slot, ...] = ()
+    """What is held at the gateway while no engine answers."""
+
+    gate: str | None = None
+    """Why the gateway holds requests."""
+
 
 def assemble(parts: Parts, clock: FindingClock) -> Snapshot:
     """The snapshot of this moment, with the advisor's verdicts on it."""
@@ -107,11 +113,14 @@ def _draft(parts: Parts) -> Snapshot:
         simulated=engine.kind == "sim" or is_simulated(engine.version),
         service=parts.service,
         engine=engine,
-        slots=view.slots if view else why,
+        slots=view.slots if view else parts.waiting or why,
         recent=view.recent if view else (),
         sessions=sessions.sessions if sessions else SESSIONS_NOT_FOLLOWED,
         throughput=throughput,
-        requests=_requests(view.requests if view else blank.requests(why), parts.gateway),
+        requests=_requests(
+            view.requests if view else replace(blank.requests(why), held=len(parts.waiting)),
+            parts,
+        ),
         latency=view.latency if view else blank.latency(why),
         prefix_cache=_prefix_cache(
             view.prefix_cache if view else blank.prefix_cache(why), sessions
@@ -126,6 +135,7 @@ def _draft(parts: Parts) -> Snapshot:
             Spending(
                 account=parts.account,
                 uptime_s=number(engine.uptime_s),
+                charged=view.charged if view else None,
                 generation_tokens_per_s=_present_rate(view, throughput, parts.moment.interval_s),
                 session_usd_per_million=sessions.usd_per_million
                 if sessions
@@ -155,12 +165,15 @@ def _present_rate(view: EngineView | None, speed: Throughput, interval_s: float)
     return 0.0 if running == 0 and not works(view.slots) else rate
 
 
-def _requests(block: Requests, counts: RequestCounts | None) -> Requests:
+def _requests(block: Requests, parts: Parts) -> Requests:
     """The engine's requests with what only the gateway counts."""
+    counts = parts.gateway
     if counts is None:
         return block
     aborted = block.aborted if number(block.aborted) is not None else counts.aborted
-    return replace(block, aborted=aborted, failed=counts.failed)
+    return replace(
+        block, aborted=aborted, failed=counts.failed, resent=counts.resent, gate=parts.gate
+    )
 
 
 def _prefix_cache(block: PrefixCache, sessions: SessionsBlock | None) -> PrefixCache:
@@ -197,24 +210,41 @@ def with_bandwidth(
 def speculation_block(block: SpeculationInfo, profile: Profile | None) -> SpeculationInfo:
     """What telemetry measured of a living engine, with what it was started with.
 
-    Whether speculation is on the engine tells; only where it does not, the profile does.
+    Whether speculation is on the engine tells; only where it does not, the profile does. Where its
+    worker tells the depth, nothing of that is the profile's word.
     """
     asked = profile.speculation if profile else None
     if asked is None:
         reason = "the profile has none" if profile else "what was asked is not known"
         return replace(block, control="none", locked_reason=reason)
-    mode: Literal["off", "on", "auto"] = "on" if asked.enabled else "off"
-    if not isinstance(block.mode, Missing):
-        mode = block.mode
+    if block.control != "none":
+        return _lockable(block, asked)
     block = replace(
         block,
-        mode=mode,
+        mode=_mode(block, asked),
         control="restart",
-        started_with=asked.tokens if asked.enabled else OFF,
+        started_with=asked.tokens if asked.ready else OFF,
         depth_max=asked.tokens,
     )
-    if mode == "off":
-        return replace(block, depth=OFF, method=OFF)
-    if not asked.enabled:
-        return block  # on by the profile's own arguments: what it runs the engine alone knows
-    return replace(block, depth=asked.tokens, method=asked.method)
+    if block.mode == "off":
+        return _lockable(replace(block, depth=OFF, method=OFF), asked)
+    if asked.ready and not isinstance(block.mode, Missing):
+        block = replace(block, depth=asked.start_tokens or asked.tokens, method=asked.method)
+    return _lockable(block, asked)  # else by own arguments: what it runs the engine alone knows
+
+
+def _mode(block: SpeculationInfo, asked: Speculation) -> Literal["off", "on", "auto"] | Missing:
+    """Whether drafts are made, without the worker's word."""
+    if isinstance(block.mode, Missing):
+        return "on" if asked.start_tokens else "off"
+    if block.mode == "on" and asked.ready and asked.start_tokens != asked.tokens:
+        # Its counters are there from the start: only drafts show that some are made.
+        return "on" if number(block.drafts) else Missing("the plugin does not tell the depth")
+    return block.mode
+
+
+def _lockable(block: SpeculationInfo, asked: Speculation) -> SpeculationInfo:
+    """The block, without any control where the profile is locked."""
+    if asked.locked is None:
+        return block
+    return replace(block, control="none", locked_reason=asked.locked)

@@ -17,7 +17,8 @@ from a40console.errors import UsageError
 from a40console.model.engine import Endpoint, EngineState
 from a40console.model.event import Severity
 from a40console.model.figures import Missing
-from a40console.model.snapshot import Host, ServiceInfo, Snapshot
+from a40console.model.service_info import ServiceInfo
+from a40console.model.snapshot import Host, Snapshot
 from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.cost import UNPAID
 from a40console.service.engine_block import foreign_block

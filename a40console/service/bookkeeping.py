@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from a40console.config import RentSettings
 from a40console.gateway.meter import RequestCounts
 from a40console.model.figures import Figure, number
 from a40console.model.history import history_point
-from a40console.model.profile import Profile
+from a40console.model.profile import Profile, TokenPrice
 from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.assemble import works
@@ -20,6 +21,7 @@ from a40console.service.finding_log import FindingLog
 from a40console.service.journal import Journal
 from a40console.service.spending import tokens_since
 from a40console.service.tally import Counters, Reading
+from a40console.service.token_cost import PER_TOKEN
 from a40console.telemetry.view import EngineView
 
 
@@ -55,6 +57,9 @@ class Bookkeeper:
         """What is paid with this profile."""
         if profile is None:
             return terms_of(self._rent, None, unpriced=NO_PROFILE)
+        if profile.kind == "attached":
+            terms = terms_of(self._rent, None, unpriced=PER_TOKEN)
+            return replace(terms, usd_per_hour=None, per_token=profile.price or TokenPrice())
         return terms_of(self._rent, profile.usd_per_hour)
 
     def account(self, profile: Profile | None) -> Account:

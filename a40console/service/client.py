@@ -14,6 +14,7 @@ import httpx
 from a40console.errors import ConsoleError, NoServiceError, RefusedError, TimedOutError
 from a40console.link.far import Far, far_of
 from a40console.model.codec import DecodeError, decode, encode
+from a40console.model.command import BY_ID
 from a40console.model.control import (
     ClientEnvironment,
     CommandResult,
@@ -30,9 +31,14 @@ from a40console.model.control import (
 from a40console.model.engine_log import LogMeaning, LogPassage
 from a40console.model.event import Event, Severity
 from a40console.model.explanation import Explanation
+from a40console.model.fix import FixOffer
+from a40console.model.profile_change import ProfileDiff
 from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
+from a40console.model.switch_cost import SwitchCost
 from a40console.paths import Paths, check_control_socket
+from a40console.service.caller import COMMAND_LINE, CONSOLE, WHO_HEADER, own_name
+from a40console.service.forbidding import forbidden_error
 
 T = TypeVar("T")
 
@@ -46,6 +52,7 @@ class ServiceClient:
     """Speaks the control API over this user's Unix socket; every failure is a ConsoleError.
 
     `transport` replaces the socket in tests; `far` is the machine that a forwarded one leads to.
+    `forbidden` says who forbade to act from here; `role` is what asks, for the events.
     """
 
     def __init__(
@@ -54,7 +61,11 @@ class ServiceClient:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
         far: Far | None = None,
+        forbidden: str = "",
+        role: str = COMMAND_LINE,
     ) -> None:
+        self._forbidden = forbidden
+        self._role = role
         self._socket_path = socket_path
         self._far = far
         self._on_socket = transport is None
@@ -200,6 +211,31 @@ class ServiceClient:
         """Every profile, shipped and the operator's own."""
         return await self._get_list(ProfileSummary, "/v1/profiles")
 
+    async def changes(self, profile: str = "") -> ProfileDiff:
+        """What a profile's file says otherwise than what runs; empty is the running one.
+
+        Raises:
+            RefusedError: If nothing runs, or the file is wrong.
+        """
+        asked = {"profile": profile} if profile else {}
+        return await self._get(ProfileDiff, "/v1/profiles/changes", **asked)
+
+    async def fix(self) -> FixOffer:
+        """The change of a profile that mends the last failed start.
+
+        Raises:
+            RefusedError: If nothing is known to mend it.
+        """
+        return await self._get(FixOffer, "/v1/profiles/fix")
+
+    async def switch_cost(self, profile: str) -> SwitchCost:
+        """What it would cost to let a profile serve in place of what does.
+
+        Raises:
+            UsageError: If there is no such profile.
+        """
+        return await self._get(SwitchCost, "/v1/switch-cost", profile=profile)
+
     async def logs(
         self,
         offset: int = -65536,
@@ -250,9 +286,13 @@ class ServiceClient:
         """Begin a command; answers at once with its id.
 
         Raises:
-            RefusedError: If it cannot be done as things are.
+            RefusedError: If it cannot be done as things are, or is forbidden.
         """
-        data = await self._request("POST", f"/v1/commands/{command}", json=arguments)
+        if self._forbidden and BY_ID[command].acts:
+            raise forbidden_error(command, self._forbidden)
+        headers = {WHO_HEADER: own_name(self._role)}
+        path = f"/v1/commands/{command}"
+        data = await self._request("POST", path, json=arguments, headers=headers)
         return _decoded(CommandResult, data)
 
     async def result(self, command_id: str) -> CommandResult:
@@ -299,9 +339,16 @@ class ServiceClient:
         )
 
 
-def client_of(paths: Paths) -> ServiceClient:
+def client_of(paths: Paths, role: str = COMMAND_LINE) -> ServiceClient:
     """The client of the service that these paths lead to, on this machine or another."""
-    return ServiceClient(paths.control_socket, far=far_of(paths))
+    return ServiceClient(
+        paths.control_socket, far=far_of(paths), forbidden=paths.forbidden, role=role
+    )
+
+
+def console_client(paths: Paths) -> ServiceClient:
+    """The same for the console on a terminal, which the events then name."""
+    return client_of(paths, CONSOLE)
 
 
 def _parsed(text: str | bytes) -> Any:

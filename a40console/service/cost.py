@@ -8,7 +8,10 @@ from decimal import Decimal
 
 from a40console.config import RentSettings
 from a40console.model.figures import Figure, Missing, combine
+from a40console.model.profile import TokenPrice
 from a40console.model.snapshot import Cost, UsdPerMillion
+from a40console.service.token_cost import token_cost
+from a40console.telemetry.view import Charged
 
 SECONDS_PER_HOUR = Decimal(3600)
 MILLION = 1_000_000
@@ -35,6 +38,9 @@ class Terms:
 
     unpriced: Missing = NO_PRICE
     """Why no price is known."""
+
+    per_token: TokenPrice | None = None
+    """What an attached endpoint asks; None where hours are paid."""
 
     def rented(self, since_s: float, until_s: float) -> Decimal | None:
         """Dollars of the rent between two instants; None where price or begin is not known."""
@@ -84,6 +90,9 @@ class Spending:
     generation_tokens_per_s: Figure
     """The present rate."""
 
+    charged: Charged | None = None
+    """Tokens that an endpoint charged for."""
+
     session_usd_per_million: Figure = NO_SESSIONS
     """Of the busiest session."""
 
@@ -98,6 +107,8 @@ def cost(spending: Spending) -> Cost:
     token since the rent is given.
     """
     terms = spending.account.terms
+    if terms.per_token is not None:
+        return token_cost(terms.per_token, spending.charged)
     if terms.usd_per_hour is None:
         none = terms.unpriced
         return _cost(terms, none, UsdPerMillion(now=none, session=none, since_rent=none))

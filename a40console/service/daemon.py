@@ -26,41 +26,42 @@ from a40console.gateway.probing import Dialects
 from a40console.gateway.sessions import SessionBook
 from a40console.model.event import Severity
 from a40console.model.figures import number
-from a40console.model.snapshot import ServiceInfo
+from a40console.model.service_info import NOBODY_FORBIDS, ServiceInfo
 from a40console.operations import desire
-from a40console.operations.ending import explain
-from a40console.operations.memory import GpuMemory
-from a40console.operations.operator import EngineOperator
 from a40console.operations.past_starts import PastStarts
-from a40console.operations.start import EngineStarter
 from a40console.operations.status import EngineStatus
-from a40console.operations.watch import RestartPolicy
 from a40console.paths import Paths
-from a40console.profiles.loader import load_profiles
 from a40console.service.advisor_evidence import EvidenceKeeper, ServiceSigns
 from a40console.service.answers import ServiceAnswers
 from a40console.service.api import ControlApi
 from a40console.service.assemble import Moment, Parts, assemble, gpus_of
 from a40console.service.board import Board
 from a40console.service.bookkeeping import Bookkeeper
-from a40console.service.capturing import capture_handler, end_captures
+from a40console.service.capturing import end_captures
 from a40console.service.chronicle import Chronicle
+from a40console.service.control_handlers import control_handlers
 from a40console.service.demo_owner import Demo, end_with_owner
+from a40console.service.edit_watch import EditWatch
 from a40console.service.engine_block import engine_block
-from a40console.service.examination import doctor_handler
+from a40console.service.engineering import Surroundings, engine_operator, note_kept
 from a40console.service.follower import EngineFollower
+from a40console.service.forbidding import by_service_settings
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.handlers import Handlers
+from a40console.service.holding import admission_gate
 from a40console.service.journal import Journal, now
 from a40console.service.messages_route import note_route
+from a40console.service.other_commands import other_handlers
 from a40console.service.past_api import PastRoutes
 from a40console.service.read_marks import ReadMarks
 from a40console.service.self_report import self_report
 from a40console.service.session_shelf import SessionShelf
 from a40console.service.sessions import Sessions, around
 from a40console.service.standing import Standing
+from a40console.service.switch_api import switch_reads
 from a40console.service.tasks import CommandTasks
 from a40console.service.upstream import EngineUpstream
+from a40console.telemetry.held import held_slots
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.nvml import GpuSampler
 
@@ -85,6 +86,7 @@ class Daemon:
         self._paths = paths
         self._demo = demo
         self._settings = settings
+        self._forbidden = by_service_settings(settings.service, paths.config_file)
         self._again = failures > 0
         self._started_s = time.monotonic()
         self._seq = 0
@@ -109,15 +111,18 @@ class Daemon:
         self._members_until_s = 0.0
         self._gpu = GpuSampler()
         self._host = HostSampler(disk_path=paths.state, engine_pids=self._engine_pids)
-        self._evidence = EvidenceKeeper(host=self._host, gpu=self._gpu, runs=paths.engine_runs)
+        self._evidence = EvidenceKeeper(
+            host=self._host, gpu=self._gpu, runs=paths.engine_runs, edits=EditWatch(paths)
+        )
         self._starts = PastStarts(paths.state / "starts.json")
-        self._operator = self._operate()
+        self._admission = admission_gate(settings.gateway, self._journal.record)
+        self._operator = engine_operator(self._around())
         self._follower = EngineFollower(
             runs=paths.engine_runs,
             period_s=settings.service.interval_s,
             on_event=self._note,
         )
-        self._operator.on_change = self._engine_changed
+        self._operator.follow(self._engine_changed)
         self._shown_state = self._operator.status.state
         self._upstream = EngineUpstream(
             self._status,
@@ -139,29 +144,22 @@ class Daemon:
             upstream=self._upstream,
             meter=self._meter,
             authorise=self._door.authoriser(),
-            collaborators=Collaborators(dialects=self._dialects, book=self._sessions.book),
+            collaborators=Collaborators(
+                dialects=self._dialects, book=self._sessions.book, gate=self._admission
+            ),
             client_limits=client_limits(self._settings.gateway),
         )
 
-    def _operate(self) -> EngineOperator:
-        starter = EngineStarter(
+    def _around(self) -> Surroundings:
+        return Surroundings(
             paths=self._paths,
-            memory=GpuMemory(
-                self._gpu.view, expected=gpu_present(), wait_s=self._settings.service.gpu_wait_s
-            ),
+            settings=self._settings.service,
+            gpu=self._gpu,
+            host=self._host,
             threads=self._engine_threads,
-            recorder=self._journal.record,
             past=self._starts,
-            clock=time.monotonic,
-        )
-        return EngineOperator(
-            paths=self._paths,
-            find_profile=lambda name: load_profiles(self._paths.profiles).find(name),
-            starter=starter,
             recorder=self._journal.record,
-            policy=RestartPolicy(enabled=self._settings.service.restart_engine),
-            explain=lambda process, status: explain(process, status, time.monotonic()),
-            clock=time.monotonic,
+            admission=self._admission,
         )
 
     def _control(self) -> Starlette:
@@ -172,10 +170,8 @@ class Daemon:
             gateway=lambda: (self._door.url, self._door.token),
             stop=self.stopping.set,
             record=self._journal.record,
-            others={
-                "doctor.run": doctor_handler(self._paths),
-                "sessions.capture": capture_handler(self._sessions, self._journal.record),
-            },
+            others=other_handlers(self._paths, self._status, self._sessions, self._journal.record)
+            | control_handlers(self._operator, self._around(), self._board, self._admission),
         )
         answers = ServiceAnswers(
             paths=self._paths,
@@ -195,9 +191,16 @@ class Daemon:
         return ControlApi(
             board=self._board,
             past=past,
-            commands=CommandTasks(handlers.table(), self._journal),
+            commands=CommandTasks(handlers.table(), self._journal, self._forbidden, self._status),
             answers=answers,
             session=self._sessions.detail,
+            more=switch_reads(
+                self._paths,
+                self._board,
+                self._chronicle,
+                self._starts,
+                self._settings.service.drain_s,
+            ),
         ).app()
 
     @contextlib.asynccontextmanager
@@ -241,7 +244,7 @@ class Daemon:
             finally:
                 self._starts.find_ends(self._paths.engine_runs)
             if adopted:
-                self._note_other(profile)
+                note_kept(self._journal.record, profile, self._status().profile)
                 return
             if not start:
                 return
@@ -267,14 +270,6 @@ class Daemon:
             log.warning("%s (%s)", error.message, error.evidence)
         finally:
             self.stopping.set()
-
-    def _note_other(self, asked: str | None) -> None:
-        running = self._status().profile
-        if asked is not None and running is not None and running.name != asked:
-            text = f"{asked} was asked for, but {running.name} runs and is kept"
-            self._journal.record(
-                "engine.kept", text, "warn", {"remedy": "a40console engine switch"}
-            )
 
     async def _tick_for_ever(self) -> None:
         interval_s = self._settings.service.interval_s
@@ -312,13 +307,14 @@ class Daemon:
 
     def _publish(self) -> None:
         now_s, status, counts = time.monotonic(), self._status(), self._meter.counts()
-        sampler = self._follower.sampler
-        view = sampler.view(self._meter.live(), self._meter.finished()) if sampler else None
+        sampler, live = self._follower.sampler, self._meter.live()
+        view = sampler.view(live, self._meter.finished()) if sampler else None
+        waiting = () if view else held_slots(live, now_s)
         self._upstream.plugin_counts = view is None or view.plugin_counts
         serving = self._upstream.current()
         self._dialects.look(serving)
         sessions = self._sessions.take(
-            around(view, self._books.terms(status.profile), self._run_id())
+            around(view, self._books.terms(status.profile), self._run_id(), waiting)
         )
         self._seq += 1
         snapshot = assemble(
@@ -336,11 +332,13 @@ class Daemon:
                     uptime_s=round(now_s - self._started_s, 3),
                     home=str(self._paths.home),
                     read_only=self._journal.trouble is not None,
+                    forbidden=self._forbidden or NOBODY_FORBIDS,
                 ),
                 engine=engine_block(
                     status,
                     self_report(view),
                     now_s=now_s,
+                    under_way=self._operator.under_way,
                 ),
                 view=view,
                 gateway=counts,
@@ -365,6 +363,8 @@ class Daemon:
                     sessions=sessions,
                 ),
                 sessions=sessions,
+                waiting=waiting,
+                gate=self._admission.closed,
             ),
             self._findings,
         )

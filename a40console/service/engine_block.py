@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from a40console.engines.controls import CONTROLS, LLAMACPP_LACKS, NO_PLUGIN
 from a40console.engines.effective import with_cache_config
 from a40console.model.engine import EngineKind, EngineState
-from a40console.model.figures import Figure, Missing
-from a40console.model.snapshot import Difference, EngineInfo
+from a40console.model.figures import Figure, Missing, Text
+from a40console.model.snapshot import NO_PLACEMENTS, Difference, EngineInfo
+from a40console.model.switching import NO_SWITCH
+from a40console.operations.ladder import rung_in_words
+from a40console.operations.record import RunRecord
 from a40console.operations.status import EngineStatus
+from a40console.operations.under_way import UnderWay, switch_info
 from a40console.service.self_report import UNKNOWN, SelfReport
 
 NO_ENGINE = Missing("no engine runs")
+_ON_THE_WAY = (EngineState.FETCHING, EngineState.STARTING, EngineState.DRAINING)
 
 
-def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> EngineInfo:
+def engine_block(
+    status: EngineStatus,
+    report: SelfReport,
+    *,
+    now_s: float,
+    under_way: UnderWay | None = None,
+) -> EngineInfo:
     """The block for an engine of ours."""
     run, profile = status.run, status.profile
     alive = status.living and run is not None
@@ -38,6 +50,9 @@ def engine_block(status: EngineStatus, report: SelfReport, *, now_s: float) -> E
         paused=report.paused if alive else absent,
         argv_digest=run.argv_digest if run else NO_ENGINE,
         effective=_effective(status, report) if alive else absent,
+        controls=_controls(run, report) if alive and run is not None else NO_ENGINE,
+        placement=_placement(status),
+        switch=NO_SWITCH if under_way is None else switch_info(under_way, status, now_s),
     )
 
 
@@ -70,6 +85,20 @@ def foreign_block(
     )
 
 
+def _controls(run: RunRecord, report: SelfReport) -> dict[str, str] | Missing:
+    """Why each control that cannot be used cannot."""
+    if run.profile.kind == "llamacpp":
+        return dict.fromkeys(CONTROLS, LLAMACPP_LACKS)
+    if not run.plugin:
+        return dict.fromkeys(CONTROLS, NO_PLUGIN)
+    return UNKNOWN if report.controls is None else dict(report.controls)
+
+
+def _placement(status: EngineStatus) -> Text:
+    words = rung_in_words(status.profile, status.rung) if status.profile else ""
+    return words or NO_PLACEMENTS
+
+
 def _pid(status: EngineStatus) -> Figure:
     if status.state is EngineState.ORPHANED:
         return Missing("its leader is gone")
@@ -90,8 +119,7 @@ def _kind(status: EngineStatus) -> EngineKind | Missing:
 def _eta(status: EngineStatus) -> Figure:
     if status.state is EngineState.SERVING:
         return Missing("ready")
-    starting = status.state in (EngineState.FETCHING, EngineState.STARTING)
-    return status.eta if starting else Missing("nothing starts")
+    return status.eta if status.state in _ON_THE_WAY else Missing("nothing starts")
 
 
 def _since(start_s: float | None, now_s: float, absent: Missing) -> Figure:

@@ -15,6 +15,7 @@ from a40console.service.probe import probe_request
 from a40console.service.tasks import Handler
 
 EMBEDDED_PROFILE = "smollm2-135m"
+MOST_DRAIN_S = 3600.0
 ANSWER_GRACE_S = 0.3
 """How long a service that was told to stop still answers, so that its last result is read."""
 
@@ -48,6 +49,7 @@ class Handlers:
             "engine.stop": self._stop_engine,
             "engine.restart": self._restart,
             "engine.switch": self._switch,
+            "engine.apply": self._apply,
             "engine.speculation": self._speculation,
             "engine.clean": self._clean,
             "request.test": self._test,
@@ -80,17 +82,19 @@ class Handlers:
         return {"report": await self._operator.stop()}
 
     async def _restart(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        await self._operator.restart()
-        return self._serving()
+        return await self._operator.restart(drain_s=_drain_s(arguments))
 
     async def _switch(self, arguments: Mapping[str, str]) -> dict[str, str]:
-        await self._operator.switch(_named(arguments))
-        return self._serving()
+        return await self._operator.switch(_named(arguments), drain_s=_drain_s(arguments))
+
+    async def _apply(self, arguments: Mapping[str, str]) -> dict[str, str]:
+        shown = arguments.get("changes", "")
+        return await self._operator.apply(shown, drain_s=_drain_s(arguments))
 
     async def _speculation(self, arguments: Mapping[str, str]) -> dict[str, str]:
         mode = arguments.get("mode", "")
-        await self._operator.speculate(mode)
-        return self._serving() | {"mode": mode}
+        result = await self._operator.speculate(mode, drain_s=_drain_s(arguments))
+        return result | {"mode": mode}
 
     async def _clean(self, arguments: Mapping[str, str]) -> dict[str, str]:
         return {"report": await self._operator.clean()}
@@ -117,9 +121,23 @@ class Handlers:
         asyncio.get_running_loop().call_later(ANSWER_GRACE_S, self._stop)
         return {"report": report}
 
-    def _serving(self) -> dict[str, str]:
-        profile = self._operator.status.profile
-        return {"profile": profile.name} if profile else {}
+
+def _drain_s(arguments: Mapping[str, str]) -> float | None:
+    """How long running requests may take to end; None where the settings say it.
+
+    Raises:
+        UsageError: If it is no number of seconds.
+    """
+    text = arguments.get("drain_s")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_DRAIN_S:
+        raise UsageError(f"The drain takes 0 to {MOST_DRAIN_S:g} seconds, not {text[:40]!r}")
+    return seconds
 
 
 def _named(arguments: Mapping[str, str]) -> str:

@@ -21,6 +21,9 @@ class SelfReport:
     served_name: Text = UNKNOWN
     max_model_len: Figure = UNKNOWN
     paused: bool | Missing = UNKNOWN
+    controls: Mapping[str, str] | None = None
+    """Why each control that cannot be used cannot; None where it does not say."""
+
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """What it says is in force; empty while nothing is known."""
 
@@ -34,5 +37,6 @@ def self_report(view: EngineView | None) -> SelfReport:
         served_name=view.served_names[0] if view.served_names else UNKNOWN,
         max_model_len=view.max_model_len,
         paused=view.paused,
+        controls=view.controls,
         settings=view.settings,
     )

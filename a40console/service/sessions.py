@@ -65,12 +65,20 @@ class Around:
     """Whether that engine only pretends; None while it is not known."""
 
 
-def around(view: EngineView | None, terms: Terms, run_id: str | None = None) -> Around:
-    """What goes with the book at this instant; `run_id` is the start that the view is of."""
+def around(
+    view: EngineView | None,
+    terms: Terms,
+    run_id: str | None = None,
+    waiting: tuple[Slot, ...] = (),
+) -> Around:
+    """What goes with the book at this instant.
+
+    `run_id` is the start that the view is of, and `waiting` what is held while there is no view.
+    """
     if view is None:
         quiet = Missing("no engine answers")
         return Around(
-            slots=quiet,
+            slots=waiting or quiet,
             window_tokens=quiet,
             usd_per_hour=terms.usd_per_hour,
             told={},

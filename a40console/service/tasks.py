@@ -11,6 +11,9 @@ from dataclasses import replace
 from a40console.errors import ConsoleError, Exit, UsageError
 from a40console.model.command import BY_ID
 from a40console.model.control import CommandResult, Trouble
+from a40console.operations.status import EngineStatus
+from a40console.operations.who import ask_as, asking
+from a40console.service.forbidding import forbidden_error
 from a40console.service.journal import Journal
 
 KEPT_RESULTS = 200
@@ -24,18 +27,28 @@ log = logging.getLogger(__name__)
 class CommandTasks:
     """Starts commands by id and remembers how they went."""
 
-    def __init__(self, handlers: Mapping[str, Handler], journal: Journal) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        journal: Journal,
+        forbidden: str = "",
+        read_status: Callable[[], EngineStatus] = EngineStatus,
+    ) -> None:
+        """With who forbids commands that act, if anybody, and what is steered."""
+        self._forbidden = forbidden
+        self._read_status = read_status
         self._handlers = handlers
         self._journal = journal
         self._results: dict[str, CommandResult] = {}
         self._first_event: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, command: str, arguments: Mapping[str, str]) -> CommandResult:
-        """Begin a command.
+    def start(self, command: str, arguments: Mapping[str, str], who: str = "") -> CommandResult:
+        """Begin a command, which `who` asks for.
 
         Raises:
             UsageError: If there is no such command here, or it takes no such argument.
+            RefusedError: If commands that act are forbidden.
         """
         handler = self._handlers.get(command)
         if handler is None:
@@ -43,12 +56,19 @@ class CommandTasks:
                 f"The service has no command {command}",
                 evidence="It has " + ", ".join(sorted(self._handlers)),
             )
-        if unknown := arguments.keys() - {BY_ID[command].argument}:
+        known = {BY_ID[command].argument, *BY_ID[command].options}
+        if unknown := arguments.keys() - known:
             raise UsageError(f"{command} takes no argument {min(unknown)}")
+        if self._forbidden and BY_ID[command].acts:
+            text = f"{command}: read-only"
+            data = {"who": who, "evidence": self._forbidden}
+            self._journal.record("command.refused", text, "info", data)
+            raise forbidden_error(command, self._forbidden)
         result = CommandResult(command=command, id=secrets.token_hex(6), state="running")
         self._results[result.id] = result
         self._first_event[result.id] = self._journal.last_id
         self._forget()
+        ask_as(who)  # the task begins with a copy of what is set here
         task = asyncio.create_task(self._run(handler, result, arguments), name=command)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -79,6 +99,7 @@ class CommandTasks:
     async def _run(
         self, handler: Handler, started: CommandResult, arguments: Mapping[str, str]
     ) -> None:
+        before = self._read_status().in_words
         try:
             answer = await handler(arguments)
             ended = replace(started, state="done", result=answer)
@@ -109,7 +130,21 @@ class CommandTasks:
                 "command.refused" if refused else "command.failed",
                 f"{ended.command}: {ended.trouble.message}",
                 "info" if refused else "warn",
-                {"evidence": ended.trouble.evidence, "remedy": ended.trouble.remedy},
+                {
+                    "evidence": ended.trouble.evidence,
+                    "remedy": ended.trouble.remedy,
+                    "who": asking(),
+                },
             )
         events = self._journal.since(self._first_event[started.id], 100)
+        if ended.trouble is None and not any(event.data.get("who") for event in events):
+            self._note_done(ended, before)
         self._results[started.id] = replace(ended, events=events)
+
+    def _note_done(self, ended: CommandResult, before: str) -> None:
+        """Write down who did it, where the command itself does not."""
+        if not BY_ID[ended.command].acts or not (who := asking()):
+            return
+        told = ended.result.get("report") or next(iter(ended.result.values()), "done")
+        data = {"who": who, "before": before, "after": self._read_status().in_words, "result": told}
+        self._journal.record("command.done", f"{ended.command} by {who}", "info", data)

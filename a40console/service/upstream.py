@@ -14,6 +14,8 @@ from a40console.operations.status import EngineStatus
 RETRY_UNKNOWN_S = 10.0
 LEAST_RETRY_S = 5.0
 """Clients ask ten times and give up: what is left of a start is estimated, and may last longer."""
+_ANSWERS = (EngineState.SERVING, EngineState.DRAINING)
+KEPT_NAMES = 16
 _START = "Start one with: a40console engine start"
 
 
@@ -33,16 +35,21 @@ class EngineUpstream:
         self._clock = clock
         self._messages_route = messages_route
         self._known: tuple[EngineStatus, Upstream] | None = None
+        self._names: list[str] = []
+        """Under which engines have served."""
+
         self.plugin_counts = True
         """Whether the plugin inside the engine counts, so that requests stay untouched."""
 
     def current(self) -> Upstream | None:
         """The engine that serves, or None."""
         status = self._read_status()
-        if status.state is not EngineState.SERVING or status.run is None:
+        if status.state not in _ANSWERS or status.run is None:
             return None
         if self._known is None or self._known[0] is not status:
             run = status.run
+            if run.profile.public_name not in self._names:
+                self._names = [*self._names[1 - KEPT_NAMES :], run.profile.public_name]
             self._known = (
                 status,
                 Upstream(
@@ -53,6 +60,7 @@ class EngineUpstream:
                     run_id=run.id,
                     messages_route=run.profile.messages_route or self._messages_route,
                     reasoning=run.profile.reasoning_parser is not None,
+                    former_names=frozenset(self._names) - {run.profile.public_name},
                 ),
             )
         upstream = self._known[1]
@@ -75,6 +83,8 @@ class EngineUpstream:
                 text = f"{name} failed: {cause}. {status.remedy or _START}"
             case EngineState.ORPHANED:
                 text = f"{name} lost its leader. End what is left: a40console engine clean"
+            case EngineState.ASLEEP:
+                text = f"{name} is asleep. Wake it: a40console engine wake"
             case _:
                 text = f"{name} is {status.state}."
         starting = status.state in (EngineState.FETCHING, EngineState.STARTING)

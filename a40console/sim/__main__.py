@@ -70,16 +70,29 @@ def _start(settings: Settings, out: Output) -> None:
                 wait_until(began_s + starting.phase_s(settings, phase))
             phase, began_s = line.phase, time.monotonic()
         wait_until(began_s + line.after_s)
+        _refuse_long_context(settings, line, out)
         out.line(line)
         if faults.has("crash", phase):
             out.crash(phase)
             os._exit(1)
-        if phase == "starting" and faults.has("nccl"):
+        if phase == "starting" and faults.has("nccl") and not _without_peer_to_peer():
             out.say("Worker", "pynccl.py:111", "vLLM is using nccl==2.28.9")
             _hold(out)
         if faults.has("stall", phase):
             _hold(out)
     wait_until(began_s + starting.phase_s(settings, phase))
+
+
+def _without_peer_to_peer() -> bool:
+    return os.environ.get("NCCL_P2P_DISABLE") == "1"
+
+
+def _refuse_long_context(settings: Settings, line: starting.Line, out: Output) -> None:
+    """As vLLM does once it knows how much memory is left for the cache."""
+    measured = line.place.startswith("kv_cache_utils")
+    if measured and (words := starting.cache_too_small(settings)) is not None:
+        out.fail(words)
+        os._exit(1)
 
 
 def _until(at_s: float) -> None:

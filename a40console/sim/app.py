@@ -21,6 +21,7 @@ from starlette.routing import Route
 from a40console.sim import machine, plugin
 from a40console.sim.anthropic import Message
 from a40console.sim.asked import Asked, RefusedError, prompt_ids, prompt_tokens, read
+from a40console.sim.controls import ACTS, Act, ControlRefusedError, Controls
 from a40console.sim.counters import Statistics
 from a40console.sim.driver import Driver
 from a40console.sim.exposition import CONTENT_TYPE, Exposition, Identity
@@ -63,6 +64,7 @@ class Surface:
         self._token = token
         self._boot = boot
         self._started_unix_s = to_unix_s(driver.now_s())
+        self._controls = Controls(settings, driver)
         self._gpu = machine.Gpu(self._gpu_bytes())
         if settings.faults.has("hang"):
             self._core.frozen = True
@@ -89,6 +91,7 @@ class Surface:
             CLOCK_PATH: self._set_clock,
             FAULTS_PATH: self._set_faults,
         }
+        post |= {f"{plugin.PREFIX}{name}": self._control(act) for name, act in ACTS.items()}
         return Starlette(
             routes=[
                 *(Route(path, endpoint, methods=["GET"]) for path, endpoint in get.items()),
@@ -142,19 +145,48 @@ class Surface:
         return Response(body, status, media_type=kind)
 
     async def _plugin(self, request: Request) -> Response:
-        if self._token is None:
-            return JSONResponse({"detail": "Not Found"}, 404)
-        if not self._allowed(request):
-            return JSONResponse({"error": "the plugin's token is required"}, 401)
+        if (closed := self._closed(request)) is not None:
+            return closed
         since = request.query_params.get("since", "0")
         if not since.isdecimal():
             return JSONResponse({"error": "since must be a sequence number"}, 400)
         self._driver.catch_up()
         now_s = self._driver.now_s()
         answer = plugin.state(
-            self._core, boot=self._boot, since=int(since), now_s=now_s, to_unix_s=self._to_unix_s
+            self._core,
+            self._controls,
+            boot=self._boot,
+            since=int(since),
+            now_s=now_s,
+            to_unix_s=self._to_unix_s,
         )
         return JSONResponse(answer)
+
+    def _control(self, act: Act) -> Endpoint:
+        """A route of the plugin's that changes something."""
+
+        async def route(request: Request) -> Response:
+            if (closed := self._closed(request)) is not None:
+                return closed
+            self._driver.catch_up()
+            try:
+                result = act(self._controls, await plugin.body_of(request))
+            except ValueError as error:
+                return JSONResponse({"error": str(error)}, 400)
+            except ControlRefusedError as error:
+                return JSONResponse({"error": str(error)}, 409)
+            self._driver.wake()
+            return JSONResponse(result)
+
+        return route
+
+    def _closed(self, request: Request) -> Response | None:
+        """The answer to whoever may not use the plugin's routes."""
+        if self._token is None:
+            return JSONResponse({"detail": "Not Found"}, 404)
+        if not self._allowed(request):
+            return JSONResponse({"error": "the plugin's token is required"}, 401)
+        return None
 
     async def _gpus(self, request: Request) -> Response:
         self._driver.catch_up()
@@ -193,7 +225,7 @@ class Surface:
         try:
             body = await _body(request)
             name = request.headers.get("x-request-id") or secrets.token_hex(8)
-            asked = read(self._settings, route, body, name)
+            asked = read(self._settings, route, body, name, depth=self._core.depth)
         except RefusedError as error:
             await asyncio.sleep(self._settings.faults.number("slow_refusal", 0))
             return _refusal(error, route)

@@ -13,12 +13,15 @@ from a40console.sim.requests import Order
 from a40console.sim.script import Piece, tokens_of
 from a40console.sim.settings import Settings
 from a40console.sim.sheets import Regime
-from a40console.sim.text import token_ids
+from a40console.sim.text import token_ids, tokenize
 
 SHORTEST_ANSWER, LONGEST_ANSWER = 40, 420
 """Tokens of an answer whose length nobody asked for."""
 
 _REGIMES: tuple[Regime, ...] = get_args(Regime)
+_GIBBERISH = ("!",) * LONGEST_ANSWER
+"""As from weights that are none: one token without end."""
+
 _CODE_MARKS = ("```", "def ", "class ", "refactor", "rename", "type annotation")
 
 
@@ -54,17 +57,21 @@ class Asked:
         return self.tool is not None or any(piece.kind == "tool" for piece in self.pieces)
 
 
-def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: str) -> Asked:
+def read(
+    settings: Settings, route: str, body: Mapping[str, Any], request_id: str, *, depth: int
+) -> Asked:
     """The request.
 
     What the model says is asked for under `vllm_xargs`, vLLM's own member for extensions:
-    `answer_tokens`, `regime` and `tool`. No tool is ever called that was not asked for there.
+    `answer_tokens`, `regime` and `tool`. No tool is called that was not asked for there, or forced
+    by a chat request's `tool_choice`.
 
     Args:
         settings: How the engine was started.
         route: `messages`, `chat` or `completions`.
         body: As it came.
         request_id: What the client or its proxy calls it.
+        depth: Draft tokens of a pass, in force now.
 
     Raises:
         RefusedError: If vLLM would not serve it.
@@ -82,8 +89,10 @@ def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: st
     regime = _regime(extras, text[-2000:], body)
     options = body.get("stream_options")
     options = options if isinstance(options, dict) else {}
-    pieces = settings.script.answer(newest_turn(route, body))
-    words = tokens_of(pieces)
+    junk = settings.faults.has("junk")
+    script = settings.script
+    pieces = () if junk else script.answer(newest_turn(route, body)) or _forced(route, body)
+    words = _GIBBERISH if junk else tokens_of(pieces)
     external = f"cmpl-{request_id}-0" if route == "completions" else f"chatcmpl-{request_id}"
     order = Order(
         request_id=f"{external}-{crc32(request_id.encode()):08x}",
@@ -94,7 +103,7 @@ def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: st
         words=words,
         regime=regime,
         seed=seed,
-        garbled=settings.sheet.corrupts_code and settings.options.depth > 0 and regime != "prose",
+        garbled=settings.sheet.corrupts_code and depth > 0 and regime != "prose",
     )
     return Asked(
         order=order,
@@ -105,6 +114,21 @@ def read(settings: Settings, route: str, body: Mapping[str, Any], request_id: st
         include_usage=bool(options.get("include_usage")),
         continuous_usage=bool(options.get("continuous_usage_stats")),
     )
+
+
+def _forced(route: str, body: Mapping[str, Any]) -> tuple[Piece, ...]:
+    """The call of the function that the client insists on, each argument as its schema allows."""
+    choice = body.get("tool_choice")
+    if route != "chat" or not isinstance(choice, dict):
+        return ()
+    wanted = (choice.get("function") or {}).get("name")
+    for tool in body.get("tools") or ():
+        function = tool.get("function") or {}
+        if function.get("name") == wanted:
+            schema = (function.get("parameters") or {}).get("properties") or {}
+            given = {name: (each.get("enum") or [""])[0] for name, each in schema.items()}
+            return (Piece("tool", tuple(tokenize(json.dumps(given))), str(wanted)),)
+    raise RefusedError(f"The tool `{wanted}` is not among the tools.", param="tool_choice")
 
 
 def newest_turn(route: str, body: Mapping[str, Any]) -> str:

@@ -122,6 +122,15 @@ class BlockPool:
                     self._idle.move_to_end(block.number, last=False)
         table.blocks, table.keys = [], []
 
+    def forget(self) -> bool:
+        """Let every block forget its tokens; False, and nothing done, while any is held."""
+        if self.held:
+            return False
+        for block in self._by_key.values():
+            block.key = None
+        self._by_key.clear()
+        return True
+
     def _hold(self, block: Block) -> None:
         if not block.holders:
             del self._idle[block.number]

@@ -73,6 +73,15 @@ class Core:
         self.frozen = False
         """Nothing happens any more, as in an engine that hangs."""
 
+        self.depth = options.depth
+        """Draft tokens of the passes to come; no deeper than it was started with."""
+
+        self.paused = False
+        """Nothing more is scheduled."""
+
+        self.sleep_level = 0
+        """0 is awake; 1 has the weights in the host's memory, 2 nowhere."""
+
         self._pass: _Pass | None = None
         self._ended = 0
 
@@ -118,7 +127,7 @@ class Core:
         if self.frozen:
             return None
         times = [self._pass.ends_s] if self._pass else []
-        if self.arriving and self._pass is None:
+        if self.arriving and self._pass is None and not self.paused:
             times.append(self.arriving[0].ready_s)
         return min(times, default=None)
 
@@ -131,6 +140,12 @@ class Core:
             self._begin(event_s)
         return happened
 
+    def resume(self, now_s: float) -> None:
+        """Schedule again after a pause."""
+        self.paused = False
+        if self._pass is None:
+            self._begin(now_s)
+
     def busy_s(self, now_s: float) -> float:
         """Seconds of passes since it began, of the present one only what is over."""
         left_s = max(0.0, self._pass.ends_s - now_s) if self._pass else 0.0
@@ -140,6 +155,9 @@ class Core:
 
     def _begin(self, at_s: float) -> None:
         """Plan the next pass, if there is anything to do."""
+        if self.paused:
+            self._pass = None
+            return
         while self.arriving and self.arriving[0].ready_s <= at_s:
             self.waiting.append(self.arriving.pop(0))
         pieces = self._schedule(at_s)
@@ -153,8 +171,9 @@ class Core:
                 for piece in pieces
                 if not piece.decoding
             ],
-            speculating=self.options.depth > 0,
-            depth=self.options.depth,
+            # Where drafts turn CUDA graphs off, an engine started with them stays without.
+            speculating=self.depth > 0 or (self.options.depth > 0 and self.sheet.drafts is None),
+            depth=self.depth,
             batched_tokens=self.options.batched_tokens,
             eager=self.options.eager,
         )
@@ -190,7 +209,7 @@ class Core:
         if not request.decoding:
             tokens = min(budget, len(request.tokens) - request.computed)
             return _Piece(request, tokens, decoding=False) if tokens > 0 else None
-        wanted = 1 + self.options.depth
+        wanted = 1 + self.depth
         if budget < wanted or request.table is None:
             return None
         while not self.pool.extend(request.table, len(request.tokens) + wanted):
@@ -245,7 +264,7 @@ class Core:
             request = piece.request
             if request.table is None or request.finish_reason is not None:
                 continue  # aborted while the pass ran
-            output = self._settle(piece, done.ends_s)
+            output = self._settle(piece, done.work.depth, done.ends_s)
             if output is not None:
                 outputs.append(output)
                 emitted += len(output.tokens)
@@ -255,11 +274,11 @@ class Core:
         counted.read_bytes += read_bytes(self.sheet, done.work)
         return outputs
 
-    def _settle(self, piece: _Piece, at_s: float) -> Output | None:
+    def _settle(self, piece: _Piece, depth: int, at_s: float) -> Output | None:
         """What a pass did for one request; None while its prompt is not through."""
         request = piece.request
         if piece.decoding:
-            return self._emit(request, min(self._drawn(request), request.left), at_s)
+            return self._emit(request, min(self._drawn(request, depth), request.left), at_s)
         request.computed += piece.tokens
         self._name_blocks(request)
         if request.computed < len(request.tokens):
@@ -274,9 +293,8 @@ class Core:
         self.statistics.cached_tokens += cached
         self.statistics.computed_prompt_tokens += prompt - cached
 
-    def _drawn(self, request: Request) -> int:
+    def _drawn(self, request: Request, depth: int) -> int:
         """Tokens that a pass yields: one, and the draft's as far as they are right."""
-        depth = self.options.depth
         if not depth or request.dice.random() >= DRAFTED[request.order.regime]:
             return 1
         mark = request.dice.random()

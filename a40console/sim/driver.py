@@ -43,6 +43,13 @@ class Driver:
         """Let everything happen that is due: whoever looks now sees the present."""
         self._tell(self.core.advance(self.now_s()))
 
+    def abort(self, request_id: str) -> None:
+        """End a request; its reader is told."""
+        now_s = self.now_s()
+        self._tell(self.core.abort(request_id, now_s))
+        aborted = Output(request_id=request_id, at_s=now_s, tokens=(), finish_reason="abort")
+        self._tell([aborted])
+
     def wake(self) -> None:
         """Look again: something has changed."""
         self._wake.set()

@@ -58,7 +58,7 @@ class Exposition:
         self._series(
             "engine_sleep_state",
             "gauge",
-            [(f'sleep_state="{state}"', state == "awake") for state in states],
+            [(f'sleep_state="{state}"', state == states[core.sleep_level]) for state in states],
         )
         self._gauge("kv_cache_usage_perc", core.pool.held / core.pool.size)
         self._series("cache_config_info", "gauge", [(self._cache_labels(), 1)])

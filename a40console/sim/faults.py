@@ -12,13 +12,15 @@ KINDS = {
     "hang": "no token comes out any more; /health says 200",
     "crash": f"ends in a phase ({', '.join(PHASES)}), or N seconds after it serves",
     "stall": "stays in a phase of the start for ever",
-    "nccl": "stays in NCCL's initialisation for ever",
+    "nccl": "stays in NCCL's initialisation for ever, unless NCCL_P2P_DISABLE is 1",
     "slow_stop": "takes N seconds to stop",
     "ignore_term": "ignores SIGTERM",
     "orphan": "leaves a process behind that ignores SIGTERM",
     "metrics": f"/metrics answers wrongly: {', '.join(METRICS)}",
     "garble": "every Nth event of a stream is cut",
     "slow_refusal": "what is refused is refused after N seconds",
+    "junk": "every answer is gibberish",
+    "junk_after_wake": "every answer is gibberish once it has slept",
     "no_messages": "has no Messages API, as older vLLM and vllm.cpp",
 }
 """Faults by name, with what each does."""

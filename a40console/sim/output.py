@@ -58,8 +58,12 @@ class Output:
             return
 
     def crash(self, phase: str) -> None:
-        """The last words of a start that fails."""
-        for text in _CRASHES[phase].splitlines():
+        """The last words of a start that fails in a phase."""
+        self.fail(_CRASHES[phase])
+
+    def fail(self, words: str) -> None:
+        """What the engine core ends with, and the server because of it."""
+        for text in words.splitlines():
             self.say("EngineCore", "core.py:1100", text, "ERROR")
         self.bare(
             "RuntimeError: Engine core initialization failed. See root cause above. "

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+from starlette.requests import Request as HttpRequest
+
+from a40console.sim.controls import Controls
 from a40console.sim.core import Core
 from a40console.sim.requests import Request
 
 FORMAT_VERSION = 1
-PATH = "/a40console/v1/state"
+PREFIX = "/a40console/v1/"
+PATH = PREFIX + "state"
+LARGEST_BODY_BYTES = 4096
 TOKEN_FILE_VARIABLE = "A40CONSOLE_PLUGIN_TOKEN_FILE"  # noqa: S105 - the name of a variable
 
 
 def state(
-    core: Core, *, boot: str, since: int, now_s: float, to_unix_s: Callable[[float], float]
+    core: Core,
+    controls: Controls,
+    *,
+    boot: str,
+    since: int,
+    now_s: float,
+    to_unix_s: Callable[[float], float],
 ) -> dict[str, Any]:
     """The plugin's answer.
 
     Args:
         core: The engine.
+        controls: What can be changed of it.
         boot: Names this life of it.
         since: Sequence number of the last finished request that the asker knows.
         now_s: The engine's time.
@@ -45,10 +58,28 @@ def state(
             "kv_cache_usage_ratio": core.pool.held / core.pool.size,
             "at_unix_s": to_unix_s(now_s),
         },
-        "paused": False,
+        "paused": core.paused,
         "disabled": None,
         "errors": 0,
+        **controls.told(),
     }
+
+
+async def body_of(request: HttpRequest) -> dict[str, Any]:
+    """The JSON object of a control's body; nothing at all is an empty one.
+
+    Raises:
+        ValueError: If it is none, or too large.
+    """
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > LARGEST_BODY_BYTES:
+            raise ValueError(f"the body is larger than {LARGEST_BODY_BYTES} bytes")
+    body = json.loads(bytes(read) or b"{}")
+    if not isinstance(body, dict):
+        raise ValueError("the body must be a JSON object")
+    return body
 
 
 def _row(request: Request, to_unix_s: Callable[[float], float]) -> dict[str, Any]:

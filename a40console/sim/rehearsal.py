@@ -112,7 +112,7 @@ class ManualClock:
         name = _request_id(
             f"{client.agent.session} {client.agent.name} {client.turn} {self._asked}"
         )
-        asked = read(self._settings, "messages", body, name)
+        asked = read(self._settings, "messages", body, name, depth=self._core.depth)
         client.order, client.due_s, client.text = asked.order, None, ""
         self._take(self._core.submit(asked.order, self.now_s))
         request = self._core.find(asked.order.request_id)

@@ -71,7 +71,13 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--uds", type=Path)
     flags.add_argument("--host", default="127.0.0.1")
     flags.add_argument("--port", type=int, default=8000)
-    numbers = ("max-model-len", "max-num-seqs", "max-num-batched-tokens", "num-gpu-blocks-override")
+    numbers = (
+        "max-model-len",
+        "max-num-seqs",
+        "max-num-batched-tokens",
+        "num-gpu-blocks-override",
+        "tensor-parallel-size",
+    )
     for name in numbers:
         flags.add_argument(f"--{name}", type=int)
     flags.add_argument("--gpu-memory-utilization", type=float)
@@ -84,9 +90,11 @@ def parser() -> argparse.ArgumentParser:
         "enable-prompt-tokens-details",
         "enable-request-id-headers",
         "enable-mfu-metrics",
+        "enable-sleep-mode",
     ):
         flags.add_argument(f"--{name}", action="store_true")
     flags.add_argument("--disable-access-log-for-endpoints")
+    flags.add_argument("--worker-extension-cls")
     flags.add_argument("--speculative-config", "-sc", type=json.loads)
     _own(flags.add_argument_group("simulation"))
     return flags

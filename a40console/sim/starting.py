@@ -43,6 +43,28 @@ def phase_s(settings: Settings, phase: str) -> float:
     return settings.start_s * SHARES[phase]
 
 
+def cache_tokens(settings: Settings) -> int:
+    """Tokens that the KV cache holds."""
+    blocks = settings.options.kv_blocks
+    blocks = blocks or settings.sheet.kv_capacity_tokens // settings.sheet.block_tokens
+    return blocks * settings.sheet.block_tokens
+
+
+def cache_too_small(settings: Settings) -> str | None:
+    """VLLM's refusal of a context that its KV cache cannot hold; None where it can."""
+    tokens, asked = cache_tokens(settings), settings.options.max_model_len
+    if asked <= tokens:
+        return None
+    each = settings.sheet.kv_bytes / 2**30
+    return (
+        f"ValueError: To serve at least one request with the model's max seq len ({asked}), "
+        f"({asked * each:.2f} GiB KV cache is needed, which is larger than the available KV cache "
+        f"memory ({tokens * each:.2f} GiB). Based on the available memory, the estimated maximum "
+        f"model length is {tokens}. Try increasing `gpu_memory_utilization` or decreasing "
+        "`max_model_len` when initializing the engine."
+    )
+
+
 def _starting(settings: Settings) -> Iterator[Line]:
     def line(process: str, place: str, text: str, level: str = "INFO") -> Line:
         return Line("starting", 0.0, process, place, text, level)
@@ -134,15 +156,14 @@ def _loading(settings: Settings) -> Iterator[Line]:
 
 
 def _compiling(settings: Settings) -> Iterator[Line]:
-    sheet, options, took_s = settings.sheet, settings.options, phase_s(settings, "compile")
+    options, took_s = settings.options, phase_s(settings, "compile")
     if not options.eager:
         text = f"Dynamo bytecode transform time: {took_s / 2:.2f} s"
         yield Line("compile", 0, "Worker", "backends.py:548", "Starting torch.compile")
         yield Line("compile", took_s / 2, "Worker", "backends.py:559", text)
     text = f"Initial profiling/warmup run took {took_s:.2f} s"
     yield Line("compile", took_s, "Worker", "monitor.py:91", text)
-    blocks = options.kv_blocks or sheet.kv_capacity_tokens // sheet.block_tokens
-    tokens = blocks * sheet.block_tokens
+    tokens = cache_tokens(settings)
     text = (
         f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for "
         f"{options.max_model_len:,} tokens per request: {tokens / options.max_model_len:.2f}x"

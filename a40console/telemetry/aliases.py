@@ -64,10 +64,18 @@ COUNTERS: Mapping[CounterName, tuple[Series, ...]] = {
         "vllm:spec_decode_num_accepted_tokens", "llamacpp:spec_decode_num_accepted_tokens"
     ),
     "read_bytes": _counter("vllm:estimated_read_bytes_per_gpu"),
+    "charged_prompt_tokens": _counter("a40console:charged_prompt_tokens"),
+    "charged_cached_tokens": _counter("a40console:charged_cached_tokens"),
+    "charged_generated_tokens": _counter("a40console:charged_generated_tokens"),
+    "charged_untold_requests": _counter("a40console:charged_untold_requests"),
 }
 
 GAUGES: Mapping[GaugeName, tuple[Series, ...]] = {
-    "running": (Series("vllm:num_requests_running"), Series("llamacpp:requests_processing")),
+    "running": (
+        Series("vllm:num_requests_running"),
+        Series("llamacpp:requests_processing"),
+        Series("a40console:requests_running"),
+    ),
     "waiting": (Series("vllm:num_requests_waiting"), Series("llamacpp:requests_deferred")),
     "kv_usage_ratio": (Series("vllm:kv_cache_usage_perc"), Series("vllm:gpu_cache_usage_perc")),
     "awake": (Series("vllm:engine_sleep_state", ("sleep_state", "awake")),),
@@ -86,6 +94,9 @@ ACCEPTED_PER_POSITION = _counter(
 )
 WAITING_BY_REASON = (Series("vllm:num_requests_waiting_by_reason"),)
 CACHE_CONFIG = (Series("vllm:cache_config_info"),)
+FORWARDER = "forwarder.metrics"
+"""The source of an attached endpoint: its forwarder counts what was charged, and no more."""
+
 MEAN_BUSY_SLOTS = "llamacpp:n_busy_slots_per_decode"
 
 WANTED: tuple[str, ...] = tuple(
@@ -117,6 +128,8 @@ def why_absent(name: CounterName | GaugeName | HistogramName, reading: EngineRea
     llama = reading.source.startswith("llamacpp")
     if llama and name == "generated_tokens":
         return "llama.cpp counts tokens when a request ends, and its slots are not readable"
+    if reading.source == FORWARDER:
+        return f"an endpoint somewhere else does not tell its {plain}"
     prefix = "llamacpp:" if llama else "vllm:"
     known = [series.name for series in _TABLE.get(name, ()) if series.name.startswith(prefix)]
     return f"{known[0]} is not exposed" if known else f"the engine does not count {plain}"
@@ -150,7 +163,9 @@ def read_samples(samples: Samples, *, source: str, at_s: float) -> EngineReading
         waiting_by_reason=_by_label(_pick(samples, WAITING_BY_REASON), "reason", max),
         accepted_per_position=_positions(accepted),
         settings=settings,
-        speculating=None if _is_llama(samples) else _is_there(samples, "drafts"),
+        speculating=None
+        if _is_llama(samples) or source == FORWARDER
+        else _is_there(samples, "drafts"),
         boot=None if started is None else str(started),
     )
 

@@ -160,6 +160,8 @@ def requests(source: Source, *, paused_waiting: Figure | None = None) -> Request
         aborted=_or(source.counter("aborted"), "the engine does not count it"),
         failed=_or(source.counter("errors"), "the engine does not count it"),
         preemptions=source.counter("preemptions"),
+        resent=Missing("only the gateway counts it"),
+        gate=None,
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-ENGINES = ("vllm:", "llamacpp:")
+ENGINES = ("vllm:", "llamacpp:", "a40console:")
 """What the names of engines' metrics begin with."""
 
 Samples = Mapping[str, list[Sample]]

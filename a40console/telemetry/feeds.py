@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,12 +12,13 @@ from a40console.model.figures import Missing
 from a40console.model.request import EngineRow
 from a40console.model.snapshot import Gpu, SourceStatus
 from a40console.telemetry import llamacpp, vllm, vllm_plugin
+from a40console.telemetry.aliases import FORWARDER
 from a40console.telemetry.blocks import Source
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.llamacpp import LlamaCppSource
 from a40console.telemetry.polling import EventSink, Poller
 from a40console.telemetry.progress import StandstillClock
-from a40console.telemetry.reading import EngineReading
+from a40console.telemetry.reading import EngineReading, LiveDepth
 from a40console.telemetry.sim import SOURCE as SIMULATED_GPUS
 from a40console.telemetry.sim import SimulatedGpus
 from a40console.telemetry.timeline import Count, Timeline
@@ -57,6 +58,10 @@ class Evidence:
     speculation: Source
     speculating: bool | None
     paused: bool | None
+    live_depth: LiveDepth | None = None
+    """The depth of speculation by the worker's own word."""
+
+    controls: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -160,6 +165,7 @@ class VllmFeed(Feed):
     """vLLM and what shares its surface: metrics, and our plugin where it is loaded."""
 
     prefix = "vllm"
+    source = vllm.SOURCE
 
     def __init__(
         self,
@@ -171,7 +177,7 @@ class VllmFeed(Feed):
         on_event: EventSink,
     ) -> None:
         super().__init__(http, clock=clock, period_s=period_s, on_event=on_event)
-        self._metrics_source = MetricsSource(http)
+        self._metrics_source = MetricsSource(http, source=self.source)
         self._metrics_ring = CounterRing()
         self._plugin_ring = CounterRing()
         self._metrics = self.poller("metrics", self._read_metrics)
@@ -231,7 +237,7 @@ class VllmFeed(Feed):
     def evidence(self, now_s: float) -> Evidence:
         """The plugin's rows and totals while it answers; else the metrics alone."""
         metrics = Source(
-            name=vllm.SOURCE, ring=self._metrics_ring, now_s=now_s, why_none=self._metrics.reason
+            name=self.source, ring=self._metrics_ring, now_s=now_s, why_none=self._metrics.reason
         )
         latest = self._plugin_ring.latest if self.plugin_usable else None
         reading = self._metrics_ring.latest
@@ -275,6 +281,8 @@ class VllmFeed(Feed):
             speculation=speculation,
             speculating=speculating,
             paused=None if latest is None else latest.paused,
+            live_depth=None if latest is None else latest.live_depth,
+            controls=None if latest is None else latest.controls,
         )
 
 
@@ -306,6 +314,17 @@ class SimFeed(VllmFeed):
     def gpus(self) -> tuple[Gpu, ...] | Missing:
         """The simulated cards."""
         return self._cards.view()
+
+
+class AttachedFeed(VllmFeed):
+    """An endpoint somewhere else: what its forwarder counted, and nothing of its engine."""
+
+    prefix = "forwarder"
+    source = FORWARDER
+
+    def statuses(self) -> tuple[SourceStatus, ...]:
+        """How fresh each source is; nobody expects a plugin there."""
+        return tuple(poller.status() for poller in self.pollers)
 
 
 class LlamaFeed(Feed):

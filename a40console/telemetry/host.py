@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.figures import Figure, Missing, measured
-from a40console.model.snapshot import BusiestThread, Host, SourceStatus
+from a40console.model.snapshot import Host, SourceStatus
 from a40console.telemetry.cgroup import Cgroups, CpuLimit, CpuTimes
 from a40console.telemetry.pressure import Pressure, PressureReader
 from a40console.telemetry.threads import ThreadSampler

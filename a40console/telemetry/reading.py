@@ -28,6 +28,10 @@ CounterName = Literal[
     "draft_tokens",
     "accepted_tokens",
     "read_bytes",
+    "charged_prompt_tokens",
+    "charged_cached_tokens",
+    "charged_generated_tokens",
+    "charged_untold_requests",
 ]
 """What only grows while an engine lives; see `aliases` for the series behind each."""
 
@@ -69,6 +73,21 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveDepth:
+    """The depth of speculation that an engine's worker reports."""
+
+    tokens: int
+    """Draft tokens of the passes to come; 0 is off."""
+
+    deepest: int
+    """What it was started with."""
+
+    method: str
+    changeable: bool
+    """Whether it can be changed while the engine runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReading:
     """All that one source said at one instant; what it does not expose is not in the mappings."""
 
@@ -102,6 +121,12 @@ class EngineReading:
     paused: bool | None = None
     speculating: bool | None = None
     """Whether the engine was started with speculation; None where it does not say."""
+
+    live_depth: LiveDepth | None = None
+    """None where the source does not tell."""
+
+    controls: Mapping[str, str] | None = None
+    """Why each control that cannot be used cannot; None where the source does not tell."""
 
     boot: str | None = None
     """Changes when the engine's process does; None where nothing tells."""

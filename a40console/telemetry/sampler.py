@@ -11,7 +11,7 @@ import httpx
 from a40console.model.engine import Endpoint, EngineKind, is_simulated
 from a40console.model.figures import Missing
 from a40console.model.request import GatewayRow
-from a40console.telemetry.feeds import LlamaFeed, SimFeed, VllmFeed
+from a40console.telemetry.feeds import AttachedFeed, LlamaFeed, SimFeed, VllmFeed
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.joining import Joiner
 from a40console.telemetry.latency import FirstTokens
@@ -125,7 +125,8 @@ class EngineSampler:
                 kv_unified=self._kv_unified,
             )
         else:
-            feed = (SimFeed if kind == "sim" else VllmFeed)(
+            feeds = {"sim": SimFeed, "attached": AttachedFeed}
+            feed = feeds.get(kind, VllmFeed)(
                 self._http,
                 self._endpoint,
                 clock=self._clock,

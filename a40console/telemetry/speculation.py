@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
 from typing import Literal
 
 from a40console.model.figures import Estimated, Figure, Missing, Text, measured, number, ratio
 from a40console.model.snapshot import SpeculationInfo
 from a40console.telemetry.blocks import Source
+from a40console.telemetry.reading import LiveDepth
 from a40console.telemetry.windows import LONG_WINDOW_S, Change
 
 DRAFTS_FOR_A_VERDICT = 100
@@ -16,7 +18,9 @@ _OFF = Missing("speculation is off")
 _NOT_CONTROLLED = Missing("known to whoever started the engine")
 
 
-def speculation(source: Source, *, enabled: bool | None) -> SpeculationInfo:
+def speculation(
+    source: Source, *, enabled: bool | None, live: LiveDepth | None = None
+) -> SpeculationInfo:
     """What speculation brought in the last minute.
 
     Who controls it, and how deep it was asked to draft, the caller knows: those fields hold what
@@ -25,7 +29,10 @@ def speculation(source: Source, *, enabled: bool | None) -> SpeculationInfo:
     Args:
         source: Whose counters.
         enabled: Whether the engine was started with speculation; None where it does not tell.
+        live: The depth in force, where the engine's worker tells it.
     """
+    if live is not None:
+        return _with_depth(speculation(source, enabled=live.tokens > 0), live)
     change = source.change()
     drafts = _OFF if enabled is False else _delta(change, "drafts", source)
     positions = _positions(change, enabled=enabled)
@@ -48,6 +55,23 @@ def speculation(source: Source, *, enabled: bool | None) -> SpeculationInfo:
         tail_verdict=tail_verdict(drafts, positions),
         locked_reason=None,
         off_tokens_per_s_at_this_load=Missing("never measured"),
+    )
+
+
+def _with_depth(info: SpeculationInfo, live: LiveDepth) -> SpeculationInfo:
+    """The measured part, with what the engine's worker says of the depth."""
+    positions = info.accepted_ratio_per_position
+    if not isinstance(positions, Missing):
+        positions = positions[: live.tokens]  # longer drafts are of another depth
+    return replace(
+        info,
+        accepted_ratio_per_position=positions,
+        tail_verdict=tail_verdict(info.drafts, positions),
+        control="live" if live.changeable else "restart",
+        started_with=live.deepest,
+        depth=live.tokens or _OFF,
+        depth_max=live.deepest,
+        method=live.method if live.tokens else _OFF,
     )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.figures import Missing
-from a40console.model.snapshot import BusiestThread
 
 _COMM_LENGTH = 15
 """The kernel cuts thread names after this many bytes."""

@@ -25,6 +25,19 @@ from a40console.telemetry.reading import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Charged:
+    """Tokens that an endpoint charged for, since its forwarder began."""
+
+    prompt_tokens: Figure
+    """The cached ones among them."""
+
+    cached_tokens: Figure
+    generated_tokens: Figure
+    untold_requests: Figure
+    """Answers that said nothing of their tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineView:
     """The engine as its sources and the gateway's rows show it."""
 
@@ -60,6 +73,9 @@ class EngineView:
     generated_tokens: Figure
     """Since the engine began."""
 
+    charged: Charged | None
+    """What an attached endpoint said it charged for; None of an engine that is not paid so."""
+
     ended_tokens_per_s: Figure
     """What requests that ended within the window emitted: with the slots' it is the rate."""
 
@@ -74,6 +90,9 @@ class EngineView:
 
     plugin_counts: bool
     """Whether the plugin counts requests, so that the gateway need not; true until it fails."""
+
+    controls: Mapping[str, str] | None = None
+    """Why each control that cannot be used cannot; None where the engine does not tell."""
 
     told: Mapping[str, EngineRow] = field(default_factory=dict)
     """The engine's own rows of the gateway's requests, by request id."""

@@ -22,7 +22,7 @@ from a40console.telemetry.joining import Joined
 from a40console.telemetry.latency import FirstTokens, latency
 from a40console.telemetry.progress import Progress
 from a40console.telemetry.speculation import speculation
-from a40console.telemetry.view import EngineView
+from a40console.telemetry.view import Charged, EngineView
 from a40console.telemetry.vllm import Identity
 
 
@@ -48,7 +48,9 @@ def build_view(
         requests=shown,
         latency=latency(metrics, first_tokens, now_s),
         prefix_cache=prefix_cache(metrics),
-        speculation=speculation(evidence.speculation, enabled=evidence.speculating),
+        speculation=speculation(
+            evidence.speculation, enabled=evidence.speculating, live=evidence.live_depth
+        ),
         kv_cache=kv_cache(metrics, usage=_usage(evidence), load=Load(contexts=joined.contexts)),
         sources=feed.statuses(),
         version=identity.version,
@@ -56,9 +58,11 @@ def build_view(
         max_model_len=identity.max_model_len,
         paused=_or_missing(evidence.paused, "only our plugin tells whether vLLM is paused"),
         asleep=_asleep(metrics.gauge("awake")),
+        controls=evidence.controls,
         settings=latest.settings if latest is not None else {},
         progress=_progress(feed),
         generated_tokens=evidence.counters.counter("generated_tokens"),
+        charged=_charged(metrics) if kind == "attached" else None,
         ended_tokens_per_s=joined.ended_tokens_per_s,
         read_bytes_per_s=read_bytes_per_s(metrics),
         counters_reset_s=Missing("never seen")
@@ -67,6 +71,15 @@ def build_view(
         gpus=feed.gpus,
         plugin_counts=feed.plugin_counts,
         told=joined.told,
+    )
+
+
+def _charged(metrics: Source) -> Charged:
+    return Charged(
+        prompt_tokens=metrics.counter("charged_prompt_tokens"),
+        cached_tokens=metrics.counter("charged_cached_tokens"),
+        generated_tokens=metrics.counter("charged_generated_tokens"),
+        untold_requests=metrics.counter("charged_untold_requests"),
     )
 
 

@@ -37,8 +37,9 @@ class Identity:
 class MetricsSource:
     """Reads `/metrics` into readings."""
 
-    def __init__(self, http: EngineHttp) -> None:
+    def __init__(self, http: EngineHttp, *, source: str = SOURCE) -> None:
         self._http = http
+        self._source = source
         self._before: EngineReading | None = None
         self._shrunk_polls = 0
 
@@ -50,7 +51,7 @@ class MetricsSource:
         """
         answer = await self._http.get("/metrics", timeout_s=METRICS_TIMEOUT_S)
         samples = samples_of(self._http.require(answer, "metrics"))
-        reading = read_samples(samples, source=SOURCE, at_s=answer.at_s)
+        reading = read_samples(samples, source=self._source, at_s=answer.at_s)
         self._reject_shrunk(reading)
         self._before = reading
         return reading

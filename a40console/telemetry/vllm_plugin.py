@@ -9,7 +9,7 @@ from typing import Any
 from a40console.model.instants import iso_utc
 from a40console.model.request import EngineRow, Phase
 from a40console.telemetry.fetch import EngineHttp, SourceError
-from a40console.telemetry.reading import CounterName, EngineReading, GaugeName
+from a40console.telemetry.reading import CounterName, EngineReading, GaugeName, LiveDepth
 
 SOURCE = "vllm.plugin"
 PATH = "/a40console/v1/state"
@@ -136,6 +136,8 @@ class PluginSource:
             rows=rows,
             ended=ended,
             paused=state.get("paused"),
+            live_depth=_live_depth(state.get("speculation")),
+            controls=_controls(state.get("controls")),
             boot=self._boot,
         )
 
@@ -145,6 +147,25 @@ class PluginSource:
         running = sum(row.passes or 0 for row in rows)
         self._sequence_passes = max(self._sequence_passes, self._ended_passes + running)
         return self._sequence_passes
+
+
+def _live_depth(told: Any) -> LiveDepth | None:
+    """What the worker said of its depth; None where it cannot tell, or the plugin is older."""
+    if not told or told.get("depth") is None:
+        return None
+    return LiveDepth(
+        tokens=int(told["depth"]),
+        deepest=int(told["deepest"]),
+        method=str(told["method"]),
+        changeable=told.get("why_not") is None,
+    )
+
+
+def _controls(told: Any) -> dict[str, str] | None:
+    """What the plugin cannot do, with its reasons; None where it is older than its controls."""
+    if not isinstance(told, Mapping):
+        return None
+    return {str(name): str(reason) for name, reason in told.items() if reason is not None}
 
 
 def _numbers(values: Any) -> tuple[float, ...] | None:

@@ -12,9 +12,11 @@ from a40console.model.command import Command
 from a40console.model.control import CommandResult, Trouble
 from a40console.model.figures import Missing, number
 from a40console.model.instants import iso_utc
+from a40console.model.switch_cost import told as told_cost
 from a40console.tui import dialogs
 from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
+from a40console.tui.losses import losses
 from a40console.tui.panels.moments import day_of, when_s
 from a40console.tui.screens.slot import show_slot
 from a40console.tui.toasts import ActionToast
@@ -59,19 +61,32 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         if chosen is None:
             return
         arguments[command.argument] = chosen
-    if command.confirm and not await dialogs.confirm(app, command, _consequences(app, arguments)):
+    told = [*_consequences(app, arguments), *losses(command.id, app.reading.snapshot)]
+    told += await _switch_cost(app, command, arguments)
+    if command.confirm and not await dialogs.confirm(app, command, told):
         return
-    await _carry_out(app, command, arguments)
+    await carry_out(app, command, arguments)
 
 
-async def _carry_out(app: ConsoleApp, command: Command, arguments: dict[str, str]) -> None:
-    """Let the service do it, and say how it ended."""
+async def carry_out(
+    app: ConsoleApp, command: Command, arguments: dict[str, str], named: str | None = None
+) -> bool:
+    """Let the service do it, and say how it ended; whether it was done.
+
+    Args:
+        app: The console.
+        command: What to do.
+        arguments: With what.
+        named: How the arguments are called; None says them in words.
+    """
     app.asking = False
-    named = " ".join(dialogs.in_words(*argument) for argument in arguments.items())
+    if named is None:
+        named = " ".join(dialogs.in_words(*argument) for argument in arguments.items())
     said = ActionToast(app, command.title)
     result = await _finished(app, command, arguments, said, named)
     if result is not None:
         said.say(_outcome(result, named))
+    return result is not None
 
 
 async def _finished(
@@ -125,6 +140,19 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
     return lines
 
 
+async def _switch_cost(
+    app: ConsoleApp, command: Command, arguments: dict[str, str]
+) -> tuple[str, ...]:
+    """What a switch will cost those who use the engine; nothing for other commands."""
+    if command.id != "engine.switch":
+        return ()
+    client = await app.feed.client()
+    try:
+        return told_cost(await client.switch_cost(arguments["profile"]))
+    except ConsoleError as error:
+        return (f"What it costs cannot be told: {error.message}.",)
+
+
 async def _test_request(app: ConsoleApp, command: Command) -> None:
     said = ActionToast(app, command.title)
     said.say("Sent; waiting for the answer.")
@@ -176,6 +204,18 @@ async def _help(app: ConsoleApp, command: Command) -> None:
     dialogs.show_help(app, command)
 
 
+async def _fix(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.screens.fix import fix_profile
+
+    await fix_profile(app, command)
+
+
+async def _apply(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.screens.apply import apply_edited
+
+    await apply_edited(app, command)
+
+
 async def _leave(app: ConsoleApp, command: Command) -> None:
     if await dialogs.leave(app, command):
         app.exit()
@@ -186,16 +226,34 @@ async def _capture(app: ConsoleApp, command: Command) -> None:
 
     wanted = await choose_capture(app, command)
     if wanted is not None:
-        await _carry_out(app, command, {"session": wanted})
+        await carry_out(app, command, {"session": wanted})
+
+
+async def _abort(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.screens.abort import abort_request
+
+    await abort_request(app, command)
 
 
 async def _mute(app: ConsoleApp, command: Command) -> None:
     app.mute_alarms()
 
 
+async def _speculation(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.speculation_turn import confirmed_mode
+
+    mode = await confirmed_mode(app, command)
+    if mode is not None:
+        await carry_out(app, command, {"mode": mode})
+
+
 HANDLERS: dict[str, Handler] = {
     "alarms.mute": _mute,
+    "request.abort": _abort,
     "sessions.capture": _capture,
+    "profile.fix": _fix,
+    "engine.apply": _apply,
+    "engine.speculation": _speculation,
     "slot.show": show_slot,
     "request.test": _test_request,
     "client.env": _environment,

@@ -134,6 +134,7 @@ class ConsoleApp(TerminalApp):
     ) -> None:
         super().__init__(settings.console, surroundings, clock=clock, driver_class=driver_class)
         self._remote = surroundings.remote
+        self._forbidden = surroundings.forbidden
         self.demo = surroundings.demo
         """Whether service and engine end with the screen."""
 
@@ -167,6 +168,7 @@ class ConsoleApp(TerminalApp):
             view=self.time_control.view,
             about=self.about,
             remote=self._remote,
+            forbidden=self._forbidden,
         )
 
     @property
@@ -321,9 +323,9 @@ def run_console(
     """
 
     def client() -> ServiceClient:
-        from a40console.service.client import client_of
+        from a40console.service.client import console_client
 
-        return client_of(paths)
+        return console_client(paths)
 
     watchdog = Watchdog()
     app = ConsoleApp(
@@ -335,6 +337,7 @@ def run_console(
             state=paths.state,
             demo=is_demo(paths),
             remote=paths.remote,
+            forbidden=paths.forbidden,
             settings_problems=tuple(map(str, problems)),
         ),
         driver_class=PatientDriver,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from a40console.model.command import Command
 from a40console.model.engine import EngineState
+from a40console.model.figures import Missing
 from a40console.model.snapshot import Snapshot
 from a40console.tui.reading import Link, Reading
 
@@ -42,14 +43,47 @@ def why_not(command: Command, reading: Reading) -> str | None:
     if reading.link.state != "live":
         return _no_service(reading.link)
     snapshot = reading.snapshot
-    acts = not command.local and command.id not in {"client.env", "digest.show"}
-    if acts and snapshot.service.read_only and snapshot.engine.kind == "foreign":
+    watches = snapshot.service.read_only and snapshot.engine.kind == "foreign"
+    if watches and not command.local and command.id not in {"client.env", "digest.show"}:
         return "this console only watches an engine that is not its own"
-    return _engine_reason(command, snapshot)
+    if command.acts and reading.read_only:
+        return f"read-only, forbidden by: {reading.read_only}"
+    return _engine_reason(command, snapshot) or _control_reason(command, snapshot)
+
+
+def fix_offered(snapshot: Snapshot) -> bool:
+    """Whether something was found wrong that a change of the profile mends."""
+    return any(finding.command == "profile.fix" for finding in snapshot.findings)
 
 
 def _no_service(link: Link) -> str:
     return "no service answers yet" if link.state == "connecting" else "no service answers"
+
+
+_CONTROLS: dict[str, str] = {
+    "request.abort": "abort",
+    "cache.reset": "reset-prefix-cache",
+    "engine.sleep": "sleep",
+    "engine.wake": "wake",
+}
+"""What of the engine's own controls a command needs."""
+
+
+def _control_reason(command: Command, snapshot: Snapshot) -> str | None:
+    """Why the engine, or the state of the gate, has no use for a control."""
+    engine, gate = snapshot.engine, snapshot.requests.gate
+    if command.id.startswith("router.") and engine.kind != "llamacpp":
+        return "this engine serves one model: llama-server as a router has more"
+    if command.id == "admission.resume" and gate is None and engine.paused is not True:
+        return "admission is not paused"
+    if command.id == "admission.pause" and gate is not None and "paused" in gate:
+        return gate
+    if command.id == "request.abort" and snapshot.slots == ():
+        return "no request is running"
+    control = _CONTROLS.get(command.id)
+    if control is None or isinstance(engine.controls, Missing):
+        return None
+    return engine.controls.get(control)
 
 
 def _engine_reason(command: Command, snapshot: Snapshot) -> str | None:
@@ -60,7 +94,10 @@ def _engine_reason(command: Command, snapshot: Snapshot) -> str | None:
         case "engine":
             fits = state in LIVING
         case "serving":
-            fits = state is EngineState.SERVING
+            draining = command.id == "request.abort" and state is EngineState.DRAINING
+            fits = draining or state is EngineState.SERVING
+        case "asleep":
+            fits = state is EngineState.ASLEEP
         case _:
             fits = True
     if not fits:

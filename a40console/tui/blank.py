@@ -5,6 +5,7 @@ from __future__ import annotations
 from a40console.model import blank
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
+from a40console.model.service_info import ServiceInfo
 from a40console.model.snapshot import (
     PROTOCOL_VERSION,
     SCHEMA_VERSION,
@@ -12,7 +13,6 @@ from a40console.model.snapshot import (
     EngineInfo,
     Host,
     Limit,
-    ServiceInfo,
     Snapshot,
     UsdPerMillion,
 )

@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
 
 
+_LEVELS = [
+    Choice(
+        value="1",
+        title="Level 1",
+        detail="The weights wait in the host's memory: it wakes within seconds.",
+    ),
+    Choice(
+        value="2",
+        title="Level 2",
+        detail="The weights are dropped: it may wake to gibberish, and the canary then refuses it.",
+    ),
+]
+_MODEL = "As the router lists it; nothing happens without the service's yes."
 _ONLY_THIS = "Leave? Only this screen closes."
 
 
@@ -45,6 +58,8 @@ async def choose_argument(app: ConsoleApp, command: Command) -> str | None:
     """The command's one argument; None where the operator thought better of it."""
     if command.argument == "text":
         return await app.push_screen_wait(NoteDialog(command.title))
+    if command.argument == "model":
+        return await app.push_screen_wait(NoteDialog(command.title, _MODEL, "name of the model"))
     choices = await _choices(app, command)
     if len(choices) == 1 and command.argument == "mode":
         return choices[0].value
@@ -71,6 +86,8 @@ async def _choices(app: ConsoleApp, command: Command) -> list[Choice]:
             return [_profile(p, serving) for p in await client.profiles()]
         case "mode":
             return _modes(app)
+        case "level":
+            return _LEVELS
         case _:
             return [
                 Choice(value="no", title="Service only", detail="The engine keeps running."),
@@ -86,6 +103,8 @@ def in_words(argument: str, value: str) -> str:
     """A command's argument as the operator reads it."""
     if argument == "engine":
         return "the engine too" if value == "yes" else "the engine keeps running"
+    if argument == "level":
+        return f"level {value}"
     if argument == "session":
         name, _, mode = value.rpartition(" ")
         return f"capture of {short_name(name)} {mode}"
@@ -99,6 +118,8 @@ def consequence(argument: str, value: str) -> str:
         return f"{words.capitalize()}."
     if argument == "mode":
         return f"Speculation is turned {words}."
+    if argument == "level":
+        return next(f"{c.title}. {c.detail}" for c in _LEVELS if c.value == value)
     return f"{argument.capitalize()}: {words}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from a40console.model.control import Trouble
-from a40console.model.figures import Figure, number
+from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.tui.keymap import Keymap
 from a40console.tui.past import Past
@@ -49,8 +49,17 @@ class Reading:
     remote: str = ""
     """The machine of the service; empty for this one."""
 
+    forbidden: str = ""
+    """Who forbade to act from this console; empty where nobody did."""
+
     about: str = ""
     """What the console has to say of itself: drawn less often, alarms off."""
+
+    @property
+    def read_only(self) -> str:
+        """Who forbids commands that act, here or at the service; empty where nobody does."""
+        told = self.snapshot.service.forbidden
+        return self.forbidden or ("" if isinstance(told, Missing) else told)
 
     @property
     def stale(self) -> bool:

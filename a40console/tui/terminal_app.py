@@ -64,6 +64,9 @@ class Surroundings:
     remote: str = ""
     """The machine of the service; empty for this one."""
 
+    forbidden: str = ""
+    """Who forbade to act from here; empty where nobody did."""
+
     settings_problems: Sequence[str] = ()
     """What is wrong in the settings file, one line each."""
 

@@ -8,25 +8,32 @@ import json
 import logging
 import os
 import secrets
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from .shared import WATCH  # noqa: TID252 - the folder is installed under another name
+from . import control_routes  # noqa: TID252 - the folder is installed under another name
+from .controls import Controls  # noqa: TID252
+from .shared import WATCH  # noqa: TID252
 from .watch import Watch  # noqa: TID252
 
 TOKEN_FILE_VARIABLE = "A40CONSOLE_PLUGIN_TOKEN_FILE"  # noqa: S105 - the name of a variable
 ROUTE_PREFIX = "/a40console/"
+STATE_ROUTE = ROUTE_PREFIX + "v1/state"
 PAUSE_ANSWER_S = 0.05
+NO_CONTROLS: dict[str, Any] = {"speculation": None, "controls": None}
 
 _logger = logging.getLogger("vllm.plugins.a40console")
 
 
 class ConsoleEndpoint:
-    """Adds ``GET /a40console/v1/state`` to the API server, for the bearer of the token.
+    """Adds our routes to the API server, for the bearer of the token.
 
+    ``GET /a40console/v1/state`` tells everything; a POST for each control changes something.
     Without a token file named in the environment no route is added. Nothing raised here reaches
     vLLM, where it would end the start.
     """
@@ -38,17 +45,20 @@ class ConsoleEndpoint:
         self._watch = watch
         self._token: bytes | None = None
         self._engine: Any = None
+        self._controls: Controls | None = None
         self._pause_query: asyncio.Future[bool] | None = None
 
     def attach_router(self, app: Any) -> None:
-        """Adds the route to vLLM's application."""
+        """Adds the routes to vLLM's application."""
         try:
             self._token = read_token(os.environ.get(TOKEN_FILE_VARIABLE))
         except (OSError, ValueError) as error:
             _logger.warning("a40console: no routes: %s", error)
         if self._token is None:
             return
-        app.add_route(ROUTE_PREFIX + "v1/state", self._state, methods=["GET"])
+        app.add_route(STATE_ROUTE, self._state, methods=["GET"])
+        for name, act in control_routes.ACTS.items():
+            app.add_route(f"{ROUTE_PREFIX}v1/{name}", self._controlled(act), methods=["POST"])
         logging.getLogger("uvicorn.access").addFilter(_quiet)
 
     async def init_state(self, engine_client: Any, state: Any, args: Any) -> None:
@@ -64,6 +74,20 @@ class ConsoleEndpoint:
             self._watch.disabled = f"the engine could not be watched: {error!r}"
         if self._watch.disabled is not None:
             _logger.warning("a40console: requests are not watched: %s", self._watch.disabled)
+        try:
+            controls = Controls(engine_client, lambda: self._watch.steps, time.monotonic)
+            await controls.begin()
+            self._controls = controls
+        except Exception as error:  # noqa: BLE001 - an error of ours must not stop the start
+            _logger.warning("a40console: no controls: %r", error)
+
+    def _controlled(self, act: control_routes.Act) -> Callable[[Request], Awaitable[Response]]:
+        async def route(request: Request) -> Response:
+            if not self._allowed(request.headers.get("authorization", "")):
+                return JSONResponse({"error": "the plugin's token is required"}, 401)
+            return await control_routes.answer(act, self._controls, request)
+
+        return route
 
     async def _state(self, request: Request) -> Response:
         if not self._allowed(request.headers.get("authorization", "")):
@@ -74,6 +98,7 @@ class ConsoleEndpoint:
         paused = await self._paused()
         try:
             answer = self._watch.answer(int(since), paused)
+            answer |= self._controls.told() if self._controls is not None else NO_CONTROLS
         except Exception as error:  # noqa: BLE001 - the watch has counted it
             return JSONResponse({"error": f"the requests could not be read: {error!r}"}, 500)
         body = json.dumps(answer, separators=(",", ":"))
@@ -134,4 +159,4 @@ def _quiet(record: logging.LogRecord) -> bool:
     args = record.args
     if not isinstance(args, tuple) or len(args) != 5:
         return True
-    return not (str(args[2]).startswith(ROUTE_PREFIX) and args[4] == 200)
+    return not (str(args[2]).startswith(STATE_ROUTE) and args[4] == 200)

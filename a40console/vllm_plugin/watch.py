@@ -52,6 +52,11 @@ class Watch:
         self._steps: int | None = None
         self._prefill_only_steps: int | None = None
 
+    @property
+    def steps(self) -> int | None:
+        """Engine steps since the start; None where vLLM does not report them."""
+        return self._steps
+
     def attach(self, processor: Any, *, api_servers: int) -> None:
         """Hooks vLLM's OutputProcessor, unless it lacks a part or sees only some requests."""
         if api_servers > 1:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.request import Phase
+from a40console.model.service_info import ServiceInfo
 from a40console.model.snapshot import (
-    BusiestThread,
     Cost,
     EngineInfo,
     Gpu,
@@ -22,7 +23,6 @@ from a40console.model.snapshot import (
     Limit,
     PrefixCache,
     Requests,
-    ServiceInfo,
     Slot,
     Snapshot,
     SourceStatus,
@@ -136,6 +136,8 @@ def _requests() -> Requests:
         aborted=0,
         failed=0,
         preemptions=0,
+        resent=0,
+        gate=None,
     )
 
 

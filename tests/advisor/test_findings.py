@@ -6,11 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from a40console.advisor.evidence import Evidence, LoggedSpeed, Shift, Stalls, Survivor, Trends
+from a40console.advisor.evidence import (
+    Evidence,
+    LoggedSpeed,
+    ProfileEdit,
+    Shift,
+    Stalls,
+    Survivor,
+    Trends,
+    UnfitParser,
+)
 from a40console.advisor.machine_findings import GPU_SOURCE
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Difference, SourceStatus
+from a40console.model.snapshot import Difference, SourceStatus
 from a40console.telemetry.gpu_figures import THROTTLE_REASONS
 from a40console.telemetry.nvml import GpuSampler
 from tests.advisor.scenes import END, GONE, HUNG, Scene, codes, only
@@ -60,6 +70,58 @@ def test_a_failed_engine_has_its_own_finding_with_its_own_remedy(scene: Scene) -
     assert only(failed, Evidence()).remedy, "never without one"
     stopped = scene(engine={"state": EngineState.STOPPED, "exit": END}, gpus=())
     assert codes(stopped, Evidence()) == []
+
+
+def test_a_failed_start_that_a_profile_mends_leads_to_the_fix(scene: Scene) -> None:
+    failed = scene(engine={"state": EngineState.FAILED, "exit": END}, gpus=())
+    fix = "max_model_len: 262144 → 116480"
+    found = only(failed, Evidence(end_remedy="Set it lower.", end_fix=fix))
+    assert found.command == "profile.fix"
+    assert found.remedy == f"Set it lower. This change of the profile mends it: {fix}."
+    assert only(failed, Evidence(end_remedy="Set it lower.")).command == "engine.start"
+
+
+UNFIT = UnfitParser(
+    cause="no tool call parser is set, and requests with tools are refused",
+    evidence="chat template: <function=; asked: none",
+    remedy="Set tool_call_parser = 'qwen3_xml' in the profile.",
+    fix='tool_call_parser: not set → "qwen3_xml"',
+)
+
+
+def test_an_edited_profile_is_told_with_what_it_takes(scene: Scene) -> None:
+    lines = ("a: 1 → 2", "b: 1 → 2", "c: 1 → 2", "d: 1 → 2", "e: 1 → 2")
+    found = only(scene(), Evidence(profile_edit=ProfileEdit(profile="mine", changes=lines)))
+    assert (found.code, found.severity) == ("profile-edited", "info")
+    assert found.command == "engine.apply"
+    assert found.title == "5 settings of mine run otherwise than its file says"
+    assert "1 more" in found.evidence
+    assert "e: 1 → 2" not in found.evidence
+    assert "takes no restart" in found.remedy
+    one = ProfileEdit(profile="mine", changes=lines[:1], restarts=1)
+    found = only(scene(), Evidence(profile_edit=one))
+    assert found.title == "1 setting of mine runs otherwise than its file says"
+    assert "takes a restart" in found.remedy
+
+
+def test_a_broken_profile_of_the_running_engine_is_told(scene: Scene) -> None:
+    edit = ProfileEdit(profile="mine", fault="mine.toml: max_model_len must be more than 0")
+    found = only(scene(), Evidence(profile_edit=edit))
+    assert (found.code, found.severity, found.command) == ("profile-edited", "warn", None)
+    assert "max_model_len must be more than 0" in found.evidence
+    assert "runs on" in found.remedy
+
+
+def test_parsers_that_do_not_fit_are_told_while_the_engine_lives(scene: Scene) -> None:
+    found = only(scene(), Evidence(unfit_parsers=(UNFIT,)))
+    assert (found.code, found.severity, found.command) == ("parser-unfit", "warn", "profile.fix")
+    assert found.title == "No tool call parser is set, and requests with tools are refused"
+    assert found.evidence == UNFIT.evidence
+    assert UNFIT.fix in found.remedy
+    guess = replace(UNFIT, fix="")
+    assert only(scene(), Evidence(unfit_parsers=(guess,))).command is None
+    ended = scene(engine={"state": EngineState.STOPPED}, gpus=())
+    assert codes(ended, Evidence(unfit_parsers=(UNFIT,))) == []
 
 
 def test_settings_of_an_ended_engine_do_not_speak(scene: Scene) -> None:

@@ -94,7 +94,9 @@ def test_a_start_without_progress_says_what_came_last(scene: Scene) -> None:
     found = only(snapshot, Evidence(stall=STUCK))
     assert found.code == "start-stalled"
     assert found.title == "The start is stuck for 2 m 10 s: the engine core does not answer"
-    assert found.evidence == "phase load · last: Waiting for 1 core engine proc(s) to start"
+    assert found.evidence == (
+        "phase load · last: Waiting for 1 core engine proc(s) to start · GPU 0 at 97 %"
+    )
     assert found.remedy == "Restart it.", "the verdict of whoever reads the log, and no other"
     assert codes(snapshot, Evidence()) == []
     assert codes(scene(), Evidence(stall=STUCK)) == []
@@ -116,3 +118,19 @@ def test_an_engine_that_answers_nothing_hangs_though_its_counters_cannot_tell(
     assert len(found) == 1
     assert "no answer for 41 s" in found[0].title
     assert "engine-hung" not in codes(silent(12.0), quiet)
+
+
+def test_a_stuck_start_that_a_profile_mends_leads_to_the_fix(scene: Scene) -> None:
+    snapshot = scene(engine={"state": EngineState.STARTING, "phase": "starting"})
+    fix = 'environment.NCCL_P2P_DISABLE: not set → "1"'
+    found = only(snapshot, Evidence(stall=replace(STUCK, fix=fix)))
+    assert found.command == "profile.fix"
+    assert found.remedy == f"Restart it. This change of the profile mends it: {fix}."
+    assert only(snapshot, Evidence(stall=STUCK)).command == "engine.restart"
+
+
+def test_a_hang_cites_the_line_that_tells_of_a_wait_in_vain(scene: Scene) -> None:
+    words = "No available shared memory broadcast block found in 60 seconds."
+    found = only(scene(), replace(HUNG, silent_words=words, health_status=200))
+    assert "/health says 200" in found.evidence
+    assert f"log: {words}" in found.evidence

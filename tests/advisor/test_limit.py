@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from a40console.advisor.limit import explain, limit
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Limit, Snapshot
+from a40console.model.snapshot import Limit, Snapshot
 from tests.advisor.scenes import GONE, MakeSlot, Scene
 
 ALL = {"vcpu", "kv", "queue", "clocks", "gate", "prefill", "memory"}

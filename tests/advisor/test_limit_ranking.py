@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from a40console.advisor.evidence import Evidence, Shift, Stalls, Trends
 from a40console.advisor.findings import findings
 from a40console.advisor.limit import SHOWN_FIRST, explain
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Gpu, RecentRequest, Session, Slot, Snapshot
+from a40console.model.snapshot import Gpu, RecentRequest, Session, Slot, Snapshot
 from tests.advisor.scenes import GONE, MakeSlot, Scene
 
 FIGURES = st.one_of(

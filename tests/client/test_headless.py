@@ -7,9 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tests.client.claude_code import ClaudeCode, until
-from tests.client.sessions import detail_of, ended
+from tests.client.sessions import detail_of, ended, session_of
 from tests.faults.console import FaultConsole
 
 Start = Callable[..., tuple[FaultConsole, ClaudeCode]]
@@ -183,3 +185,35 @@ def test_a_prompt_that_is_refused_within_its_stream_is_compacted(claude: Start) 
     window = detail_of(console, user)["window"]
     assert window["overflows"] >= 1, window
     assert window["compactions"] == 1, window
+
+
+def test_43_a_turn_asked_while_the_engine_is_away_is_answered_and_no_error_is_seen(
+    claude: Start,
+) -> None:
+    """Row 43 of the bug replays: a request during a model switch of 40 s timed out."""
+    console, user = claude([{"when": "", "say": [{"text": "Yes."}]}])
+    assert user.ask("before the restart").text == "Yes."
+    until(lambda: ended(console, user, requests=1))
+    # At the engine's speed these are 20 s.
+    slow = console.paths.profiles / "sim.toml"
+    slow.write_text(slow.read_text().replace('"--start-s", "0.3"', '"--start-s", "400"'))
+    with ThreadPoolExecutor(2) as acting:
+        switched = acting.submit(console.run, "engine", "switch", "sim")
+        until(lambda: console.status()["requests"]["gate"] is not None)
+        asked = acting.submit(user.ask, "in the middle of it")
+        held = until(lambda: held_session(console, user), 20, "it was not held")
+        assert held["phase_s"] < 20
+        done = asked.result(60)
+        assert switched.result(60).returncode == 0
+    assert (done.code, done.text) == (0, "Yes."), done
+    assert not done.output.get("is_error")
+    both = until(lambda: ended(console, user, requests=2))
+    assert (both["turns"], both["requests"]) == (2, 2)
+    failed = detail_of(console, user)["failed"]
+    assert failed == 0
+
+
+def held_session(console: FaultConsole, user: ClaudeCode) -> dict[str, Any] | None:
+    """The user's session while its request waits at the gateway."""
+    session = session_of(console, user)
+    return session if session is not None and session["phase"] == "held" else None

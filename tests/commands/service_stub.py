@@ -133,6 +133,8 @@ class StubService:
                 Route("/v1/digest", self._digest),
                 Route("/v1/spending", self._spending),
                 Route("/v1/read-mark", self._read_mark),
+                Route("/v1/profiles/fix", self._fix),
+                Route("/v1/profiles/changes", self._changes),
                 Route("/v1/logs", self._logs),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
@@ -253,6 +255,12 @@ class StubService:
 
     async def _history(self, request: Request) -> Response:
         return JSONResponse(encode(fake_past.history(make.history(), request.query_params)))
+
+    async def _changes(self, request: Request) -> Response:
+        return JSONResponse(encode(make.profile_diff()))
+
+    async def _fix(self, request: Request) -> Response:
+        return JSONResponse(encode(make.fix_offer()))
 
     async def _starts(self, request: Request) -> Response:
         limit = int(request.query_params["limit"])

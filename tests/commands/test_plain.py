@@ -154,3 +154,27 @@ def test_a_terminal_that_cannot_be_drawn_on_is_refused_politely(
     assert "a40console --plain" in written
     assert "\x1b" not in written
     assert not paths.control_socket.exists(), "nothing was started for it"
+
+
+@pytest.mark.parametrize(("answer", "done"), [("yes", True), ("no", False)])
+def test_an_edited_profile_is_shown_before_it_is_asked(
+    answer: str, done: bool, console: Run, service: Service
+) -> None:
+    service(state="serving")
+    said = conversation(console, "apply the edited profile", answer, "status")
+    assert "By a restart: max_model_len: 262144 → 131072." in said
+    assert "As it runs: usd_per_hour: not set → 0.44." in said
+    assert ("Apply the edited profile: under way." in said) is done
+    assert ("Nothing done." in said) is not done
+
+
+@pytest.mark.parametrize(("answer", "done"), [("yes", True), ("no", False)])
+def test_a_fix_of_the_profile_is_shown_before_it_is_asked(
+    answer: str, done: bool, console: Run, service: Service
+) -> None:
+    service(state="failed")
+    said = conversation(console, "fix the profile", answer, "status")
+    assert "Changed would be max_model_len: 262144 → 116480, in /config/profiles/mine.toml." in said
+    assert "Type yes to change it." in said
+    assert ("Fix the profile: under way." in said) is done
+    assert ("Nothing done." in said) is not done

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from a40console.commands.toml_place import line_of
+from a40console.engines.command import plan
 from a40console.errors import Exit
+from a40console.model.profile import Profile
 from a40console.paths import Paths
 from tests.commands.console_process import Run
+from tests.engines.command_lines import SITE
 
 OWN = """\
 title = "Mine"
@@ -120,9 +123,53 @@ def test_check_of_what_is_right(console: Run, folder: Path) -> None:
     file = folder / "mine.toml"
     file.write_text(OWN)
     run = console("profiles", "check", str(file))
-    assert (run.returncode, run.stdout) == (0, "Nothing is wrong with mine\n")
+    assert run.returncode == 0
+    assert run.stdout == (
+        "Nothing is wrong with mine\n"
+        "mine does not run here: /no/such/llama-server is not there: install it, or set executable "
+        "in the profile; its model /models/my model.gguf is not here\n"
+    )
     document = json.loads(console("profiles", "check", "--json").stdout)
     assert {"mine", "smollm2-135m"} <= set(document["checked"])
+
+
+def test_check_says_of_each_profile_whether_it_runs_here(console: Run) -> None:
+    lines = console("profiles", "check").stdout.splitlines()
+    document = json.loads(console("profiles", "check", "--json").stdout)
+    here = {entry["name"]: entry for entry in document["here"]}
+    assert [line.split()[0] for line in lines[1:]] == list(here) == document["checked"]
+    assert here["sim-a40-qwen3-coder-30b"]["ready"] is True
+    assert "sim-a40-qwen3-coder-30b runs here" in lines
+    k3 = here["kimi-k3-reap448"]
+    assert k3["ready"] is False
+    assert k3["why_not"][0].startswith("llama-server is not on the PATH: ")
+    (note,) = k3["notes"]
+    assert note.startswith("llama-server fetches mmnga-o/Kimi-K3-REAP50-Width50-UD-gguf:UD-IQ1_S (")
+    never = here["qwen3-coder-next-80b"]
+    assert "nobody has seen it serve yet" in never["notes"]
+    assert never["why_not"]
+
+
+def test_check_names_flags_that_the_installed_engine_does_not_take(
+    console: Run, folder: Path, tmp_path: Path
+) -> None:
+    engine = tmp_path / "bin" / "vllm"
+    engine.parent.mkdir()
+    taken = plan(Profile(name="mine", kind="vllm", model="m"), SITE).argv
+    names = [word for word in taken if word.startswith("--")] + [f"--f{n}" for n in range(60)]
+    options = "\n".join(f"  {name} VALUE" for name in names)
+    engine.write_text(f"#!/bin/sh\ncat <<'END'\n{options}\nEND\n")
+    engine.chmod(0o755)
+    text = f'kind = "vllm"\nmodel = "m"\nexecutable = "{engine}"\n'
+    mine = folder / "mine.toml"
+    mine.write_text(text + 'arguments = ["--f7x", "--f8", "1"]\n')
+    assert "does not know" not in console("profiles", "check", str(mine)).stdout
+    told = console("profiles", "check", str(mine), "--flags").stdout
+    assert "does not know --f7x (nearest: --f7)" in told
+    engine.write_text("#!/bin/sh\nexit 1\n")  # what it said is remembered
+    assert "does not know --f7x" in console("profiles", "check", str(mine)).stdout
+    mine.write_text(text)
+    assert "does not know" not in console("profiles", "check", str(mine)).stdout
 
 
 def test_check_of_what_is_no_text(console: Run, folder: Path) -> None:

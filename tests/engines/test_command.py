@@ -21,6 +21,7 @@ from a40console.engines.command import (
     plan,
     printable,
 )
+from a40console.engines.speculation_cost import costs_of_ready
 from a40console.errors import RefusedError
 from a40console.model.profile import Profile, Speculation
 from a40console.profiles.loader import load_profiles
@@ -49,7 +50,9 @@ def value_after(plan_: LaunchPlan, flag: str) -> str:
 
 def speculating(profile: Profile, **changes: Any) -> Profile:
     assert profile.speculation is not None
-    return replace(profile, speculation=replace(profile.speculation, enabled=True, **changes))
+    return replace(
+        profile, speculation=replace(profile.speculation, **({"enabled": True} | changes))
+    )
 
 
 EVERYTHING = Profile(
@@ -118,6 +121,40 @@ def test_speculation_that_is_on_brings_its_batched_tokens() -> None:
         "num_speculative_tokens": 24,
     }
     assert value_after(on, "--max-num-batched-tokens") == "16384"
+
+
+@pytest.mark.parametrize(("start", "depth"), [("off", "0"), (5, "5"), ("on", None), (None, None)])
+def test_speculation_that_is_ready_can_be_turned_while_the_engine_runs(
+    start: Any, depth: str | None
+) -> None:
+    qwen = SHIPPED["qwen3-coder-30b"]
+    ready = plan(speculating(qwen, start=start, enabled=start != "off"), site())
+    assert json.loads(value_after(ready, "--speculative-config"))["num_speculative_tokens"] == 24
+    assert value_after(ready, "--worker-extension-cls") == "a40console_vllm.depth.DepthWorker"
+    assert value_after(ready, "--max-num-batched-tokens") == "16384"
+    assert "--async-scheduling" not in ready.argv
+    assert ready.environment.get("A40CONSOLE_SPECULATION_DEPTH") == depth
+
+
+def test_what_our_plugin_cannot_turn_gets_nothing_of_it() -> None:
+    qwen = SHIPPED["qwen3-coder-30b"]
+    for profile in (speculating(qwen, method="eagle3"), replace(speculating(qwen), plugin=False)):
+        started = plan(profile, site())
+        assert "--speculative-config" in started.argv
+        assert "--worker-extension-cls" not in started.argv
+        assert "A40CONSOLE_SPECULATION_DEPTH" not in started.environment
+
+
+def test_what_being_ready_costs_is_told() -> None:
+    qwen = SHIPPED["qwen3-coder-30b"]
+    assert costs_of_ready(qwen) == ()
+    told = costs_of_ready(speculating(qwen))
+    assert any("async scheduling stays off" in cost for cost in told)
+    assert any("min_p or logit_bias" in cost for cost in told)
+    assert any("16,384 tokens" in cost for cost in told)
+    assert any("25 tokens a sequence" in cost for cost in told)
+    assert not any("async" in cost for cost in costs_of_ready(speculating(qwen, method="eagle3")))
+    assert costs_of_ready(speculating(SHIPPED["smollm2-135m"])) == ()
 
 
 def test_async_scheduling_is_not_forced_beside_a_method_that_excludes_it() -> None:

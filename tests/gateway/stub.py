@@ -24,6 +24,7 @@ from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.client_limits import ClientLimits
 from a40console.gateway.dialect import Dialect, DialectOf
 from a40console.gateway.heads import LimitedHeads
+from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Meter
 from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import Unavailable, Upstream
@@ -113,6 +114,8 @@ class StubEngine:
     kind: EngineKind = "vllm"
     plugin: bool = False
     api_key: str | None = None
+    served_name: str = "smollm2"
+    run_id: str = "run-1"
     requests: list[Received] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
@@ -155,7 +158,7 @@ class StubEngine:
     @property
     def upstream(self) -> Upstream:
         endpoint = Endpoint("http://engine", socket_path=self.path, api_key=self.api_key)
-        return Upstream(endpoint, self.kind, "smollm2", self.plugin, "run-1")
+        return Upstream(endpoint, self.kind, self.served_name, self.plugin, self.run_id)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -259,6 +262,7 @@ async def gateway(
     client_limits: ClientLimits = NO_CLIENT_LIMITS,
     timing: Timing = TIMING,
     book: SessionBook | None = None,
+    gate: AdmissionGate | None = None,
 ) -> AsyncIterator[Gateway]:
     state, meter, budget = State(upstream, why), Meter(), HeldBudget(limits.held_bytes)
     app = build_gateway(
@@ -268,7 +272,7 @@ async def gateway(
         limits=limits,
         budget=budget,
         client_limits=client_limits,
-        collaborators=Collaborators(dialects=dialects, timing=timing, book=book),
+        collaborators=Collaborators(dialects=dialects, timing=timing, book=book, gate=gate),
     )
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = QuietServer(

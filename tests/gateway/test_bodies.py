@@ -61,7 +61,7 @@ def test_setting_a_value_changes_nothing_else(
 
     async def spliced() -> tuple[bytes, int]:
         body = await read(*pieces, rest)
-        body.set_value("stream_options", {"include_usage": True})
+        body.set_values({"stream_options": {"include_usage": True}})
         length = body.length
         return await text_of(body), length
 
@@ -76,15 +76,39 @@ async def test_an_old_value_is_replaced_in_its_place() -> None:
     for size in (1, 7, 30, 100):
         body = await read(*(text[at : at + size] for at in range(0, len(text), size)))
         assert body.values(["stream", "n", "absent"]) == {"stream": True, "n": 1.0}
-        body.set_value("stream_options", {"include_usage": True})
+        body.set_values({"stream_options": {"include_usage": True}})
         expected = b'{"stream":true,"stream_options": {"include_usage":true} ,"n": 1.0}'
         assert await text_of(body) == expected
+
+
+async def test_several_values_are_set_at_once_wherever_they_stand() -> None:
+    text = b'{"model": "old", "n": 1, "stream_options": {} }'
+    for size in (1, 7, 100):
+        body = await read(*(text[at : at + size] for at in range(0, len(text), size)))
+        body.set_values({"a": 1, "stream_options": {"x": 1}, "model": "another", "b": 2})
+        expected = b'{"model": "another", "n": 1, "stream_options": {"x":1} ,"a":1,"b":2}'
+        assert await text_of(body) == expected
+
+
+async def test_what_is_kept_is_there_again_after_it_was_changed_and_sent() -> None:
+    budget = HeldBudget(MIB)
+    body = await read(b'{"model": "old"}', budget=budget)
+    body.keep()
+    body.set_values({"model": "new"})
+    assert await text_of(body) == b'{"model": "new"}'
+    assert budget.held_bytes == 0
+    body.restore()
+    body.set_values({"model": "newer"})
+    assert (body.length, await text_of(body)) == (18, b'{"model": "newer"}')
+    body.let_go()
+    body.restore()
+    assert await text_of(body) == b""
 
 
 async def test_what_is_no_object_stays_as_it_is() -> None:
     for text in (b"", b"{nope", b'{"a":1', b"[1]", b"\xff\xfe{\x00}\x00"):
         body = await read(text)
-        body.set_value("x", 1)
+        body.set_values({"x": 1})
         assert body.values(["a"]) == {}
         assert await text_of(body) == text
 

@@ -220,9 +220,10 @@ class ScriptedLoop(asyncio.SelectorEventLoop):
         return self.now_s
 
     def _run_once(self) -> None:
-        scheduled = self._scheduled  # type: ignore[attr-defined]
-        if not self._ready and scheduled:  # type: ignore[attr-defined]
-            self.now_s = max(self.now_s, scheduled[0].when())
+        timers = self._scheduled  # type: ignore[attr-defined]
+        due_s = [timer.when() for timer in timers if not timer.cancelled()]
+        if not self._ready and due_s:  # type: ignore[attr-defined]
+            self.now_s = max(self.now_s, min(due_s))
         super()._run_once()  # type: ignore[misc]
 
 

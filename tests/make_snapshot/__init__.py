@@ -24,6 +24,9 @@ from tests.make_snapshot.blocks import (
     throughput,
     usd_per_million,
 )
+from tests.make_snapshot.costs import switch_cost
+from tests.make_snapshot.edits import profile_diff
+from tests.make_snapshot.fixes import fix_offer
 from tests.make_snapshot.past import events, history, profiles
 from tests.make_snapshot.rows import (
     IN_PREFILL,
@@ -61,6 +64,7 @@ __all__ = [
     "events",
     "failed",
     "findings",
+    "fix_offer",
     "four_slots",
     "gpu",
     "history",
@@ -74,6 +78,7 @@ __all__ = [
     "orphaned",
     "prefill_slot",
     "prefix_cache",
+    "profile_diff",
     "profiles",
     "recent",
     "requests",
@@ -84,6 +89,7 @@ __all__ = [
     "sparse",
     "speculation",
     "starting",
+    "switch_cost",
     "throughput",
     "usd_per_million",
     "without_engine",

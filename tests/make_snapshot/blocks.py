@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.snapshot import (
-    BusiestThread,
     Cost,
     Difference,
     EngineInfo,
@@ -60,6 +60,7 @@ def engine(**changes: Any) -> EngineInfo:
         "exit": Missing("running"),
         "max_model_len": 262144,
         "paused": False,
+        "controls": {},
         "argv_digest": "c2f1a09be4d7",
         "effective": (
             Difference(
@@ -207,6 +208,8 @@ def requests(**changes: Any) -> Requests:
         "aborted": 1,
         "failed": 0,
         "preemptions": 0,
+        "resent": 0,
+        "gate": None,
     }
     return Requests(**(values | changes))
 

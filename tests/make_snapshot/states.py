@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from a40console.model import blank
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import BusiestThread, Snapshot, UsdPerMillion
+from a40console.model.snapshot import Snapshot, UsdPerMillion
 from tests.make_snapshot.blocks import (
     at,
     cost,

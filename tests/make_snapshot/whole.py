@@ -9,7 +9,8 @@ from typing import Any
 
 from a40console.advisor.limit import explain, limit
 from a40console.model.figures import Estimated, Figure, Missing
-from a40console.model.snapshot import Limit, ServiceInfo, Slot, Snapshot
+from a40console.model.service_info import ServiceInfo
+from a40console.model.snapshot import Limit, Slot, Snapshot
 from tests.make_snapshot.blocks import (
     at,
     cost,

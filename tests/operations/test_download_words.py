@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a40console.engines.transfer import TransferRate
 from a40console.model.figures import Missing
-from a40console.operations.start import transfer_in_words
+from a40console.operations.words import transfer_in_words
 
 
 def test_bytes_and_rate_as_far_as_they_are_known() -> None:

@@ -17,20 +17,24 @@ import pytest
 from a40console.engines.launching import Launch
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.errors import ConsoleError, NotServingError, RefusedError
+from a40console.gateway.hold import AdmissionGate
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile, Speculation
 from a40console.operations import desire, record
+from a40console.operations.canary import CanaryReport
 from a40console.operations.ending import explain
-from a40console.operations.operator import EngineOperator
+from a40console.operations.operator import Engineering, EngineOperator
+from a40console.operations.preflight import Preflight
 from a40console.operations.record import RunRecord
 from a40console.operations.roles import Publish
 from a40console.operations.status import EngineStatus
+from a40console.operations.switch import Canary
 from a40console.operations.watch import RestartPolicy
 from a40console.paths import Paths, locate
 
 
 def profile(name: str) -> Profile:
-    return Profile(name=name, kind="llamacpp", model="m", speculation=Speculation(tokens=4))
+    return Profile(name=name, kind="sim", model="m", speculation=Speculation(tokens=4))
 
 
 @dataclass
@@ -105,6 +109,7 @@ class Bench:
     starter: SleepStarter
     paths: Paths
     events: list[str]
+    gate: AdmissionGate
 
     async def until(self, state: EngineState, timeout_s: float = 10) -> None:
         for _ in range(int(timeout_s / 0.02)):
@@ -121,7 +126,11 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_bench(home: Path, policy: RestartPolicy | None = None) -> Bench:
+async def sound(status: EngineStatus) -> CanaryReport:
+    return CanaryReport(passed=True, checks=(), seconds=0.0)
+
+
+def make_bench(home: Path, policy: RestartPolicy | None = None, *, canary: Canary = sound) -> Bench:
     paths = locate({"A40CONSOLE_HOME": str(home)})
     paths.engine_runs.mkdir(parents=True, exist_ok=True)
     starter = SleepStarter(paths)
@@ -132,16 +141,22 @@ def make_bench(home: Path, policy: RestartPolicy | None = None) -> Bench:
     ) -> None:
         events.append(kind)
 
+    gate = AdmissionGate()
     operator = EngineOperator(
         paths=paths,
         find_profile=profile,
-        starter=starter,
+        works=Engineering(
+            starter=starter,
+            admission=gate,
+            canary=canary,
+            preflight=Preflight(paths, starter, note),
+            policy=policy or RestartPolicy(enabled=False),
+            explain=lambda process, status: explain(process, status, time.monotonic()),
+        ),
         recorder=note,
-        policy=policy or RestartPolicy(enabled=False),
-        explain=lambda process, status: explain(process, status, time.monotonic()),
         clock=time.monotonic,
     )
-    return Bench(operator, starter, paths, events)
+    return Bench(operator, starter, paths, events, gate)
 
 
 @pytest.fixture
@@ -181,7 +196,7 @@ async def test_a_stop_during_a_replacement_puts_nothing_back(bench: Bench, move:
     await bench.operator.start("a")
     after = "b" if move == "switch" else "a"
     bench.starter.hold(after)
-    moves: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+    moves: dict[str, Callable[[], Coroutine[None, None, dict[str, str]]]] = {
         "switch": lambda: bench.operator.switch("b"),
         "restart": bench.operator.restart,
         "speculate": lambda: bench.operator.speculate("on"),
@@ -319,7 +334,7 @@ async def test_a_phase_begins_with_its_state(bench: Bench) -> None:
     await bench.operator.start("a")
     serving_since = bench.operator.status.phase_since_s
     seen: list[EngineStatus] = []
-    bench.operator.on_change = seen.append
+    bench.operator.follow(seen.append)
     await bench.operator.stop()
     stopping = next(status for status in seen if status.state is EngineState.STOPPING)
     assert stopping.phase_since_s is not None

@@ -6,7 +6,7 @@ import pytest
 
 from a40console.errors import RefusedError, UsageError
 from a40console.model.profile import Profile, Speculation
-from a40console.operations.speculation import with_speculation
+from a40console.operations.speculation import turned_live, with_speculation
 from a40console.operations.watch import RestartPolicy
 
 
@@ -45,6 +45,33 @@ def test_speculation_on_off_and_at_a_depth() -> None:
 def test_a_mode_that_means_nothing_is_a_usage_error(mode: str) -> None:
     with pytest.raises(UsageError):
         with_speculation(profile(Speculation(tokens=5)), mode)
+
+
+def test_an_engine_that_is_ready_in_any_case_stays_so() -> None:
+    base = profile(Speculation(tokens=5, start="off"))
+    assert with_speculation(base, "on").speculation == Speculation(
+        tokens=5, start="on", enabled=True
+    )
+    assert with_speculation(base, "3").speculation == Speculation(tokens=5, start=3, enabled=True)
+    assert with_speculation(base, "9").speculation == Speculation(
+        tokens=9, start="on", enabled=True
+    )
+    assert with_speculation(with_speculation(base, "3"), "off") == base
+
+
+@pytest.mark.parametrize(("tokens", "begins"), [(0, 0), (3, 3), (5, 5)])
+def test_what_was_turned_live_begins_there_again(tokens: int, begins: int) -> None:
+    for asked in (Speculation(tokens=5, enabled=True), Speculation(tokens=5, start="off")):
+        turned = turned_live(profile(asked), tokens).speculation
+        assert turned is not None
+        assert (turned.ready, turned.start_tokens, turned.tokens) == (True, begins, 5)
+
+
+@pytest.mark.parametrize("mode", ["on", "off", "3"])
+def test_a_locked_profile_refuses_with_its_reason(mode: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        with_speculation(profile(Speculation(tokens=5, locked="it corrupts code")), mode)
+    assert refused.value.evidence == "it corrupts code"
 
 
 def test_a_profile_without_speculation_refuses() -> None:

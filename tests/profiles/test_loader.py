@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -117,6 +118,26 @@ def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
             MINIMAL + "[speculation]\ntokens = 4\nprompt_lookup_min = 5\nprompt_lookup_max = 2",
             "prompt_lookup_min must not exceed",
         ),
+        (MINIMAL + "[speculation]\ntokens = 4\nstart = 5", "a depth from 1 to 4"),
+        (MINIMAL + "[speculation]\ntokens = 4\nstart = 0", "a depth from 1 to 4"),
+        (MINIMAL + "[speculation]\ntokens = 4\nstart = true", "speculation.start"),
+        (MINIMAL + '[speculation]\ntokens = 4\nstart = "auto"', "speculation.start"),
+        (
+            MINIMAL + '[speculation]\ntokens = 4\nstart = "off"\nenabled = true',
+            "leave one of them out",
+        ),
+        (
+            MINIMAL + 'plugin = false\n[speculation]\ntokens = 4\nstart = "off"',
+            "speculation.start needs vLLM with our plugin",
+        ),
+        (
+            MINIMAL + '[speculation]\ntokens = 4\nstart = "off"\nmethod = "eagle3"',
+            'speculation.start needs the method "ngram"',
+        ),
+        (
+            'kind = "llamacpp"\nmodel = "m"\n[speculation]\ntokens = 4\nstart = 2',
+            "speculation.start needs vLLM with our plugin",
+        ),
         (
             MINIMAL + '[file]\nrepo = "r"\nfile = "f"\nsha256 = "XY"\nsize_bytes = 1',
             "file.sha256 must be 64",
@@ -217,3 +238,83 @@ def test_the_simulated_engine_takes_no_program(tmp_path: Path) -> None:
     bad = write(tmp_path, "own.toml", text)
     loaded = load_profiles(tmp_path)
     assert "executable: the simulated engine" in loaded.failures[bad]
+
+
+@pytest.mark.parametrize(
+    ("text", "ready", "begins"),
+    [
+        ("enabled = false", False, 0),
+        ("enabled = true", True, 4),
+        ('start = "off"', True, 0),
+        ('start = "on"', True, 4),
+        ("start = 3", True, 3),
+        ('start = "on"\nenabled = true', True, 4),
+    ],
+)
+def test_how_speculation_begins(text: str, ready: bool, begins: int) -> None:
+    asked = parse_profile(f"{MINIMAL}[speculation]\ntokens = 4\n{text}", "p").speculation
+    assert asked is not None
+    assert (asked.ready, asked.start_tokens) == (ready, begins)
+
+
+ENDPOINT = """\
+kind = "attached"
+base_url = "https://host/v1"
+model = "m"
+messages_route = "translated"
+"""
+
+
+def test_an_endpoint_is_priced_by_the_token() -> None:
+    text = ENDPOINT + "[price]\ninput = 3\ncached_input = 0.3\noutput = 15.99\n"
+    price = parse_profile(text, "there").price
+    assert price is not None
+    assert (price.input, price.cached_input, price.output) == (
+        Decimal(3),
+        Decimal("0.3"),
+        Decimal("15.99"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("https://host", "http://host", "base_url must be https: the key would be read on the way"),
+        ("https://host", "https://u:p@host", "base_url must hold neither user nor password"),
+        ("https://host", "ftp://host", "base_url must be the address of an endpoint"),
+        ("https://host", "https://host:x", "base_url is no address"),
+        ('base_url = "https://host/v1"', "", "base_url must be the address of an endpoint"),
+        ('messages_route = "translated"', "", 'messages_route must be "translated"'),
+        ('model = "m"', 'model = "m"\nusd_per_hour = 1', "usd_per_hour means nothing for an"),
+        ('model = "m"', 'model = "m"\narguments = ["-x"]', "arguments means nothing for an"),
+        ('"translated"', '"translated"\n[price]\noutput = -1', "price.output must be 0 or more"),
+        ('"attached"', '"vllm"', 'base_url is for kind = "attached"'),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used_names_the_key(before: str, after: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        parse_profile(ENDPOINT.replace(before, after), "there")
+    for host in ("http://127.0.0.1:8000/v1", "http://localhost/v1"):
+        assert parse_profile(ENDPOINT.replace("https://host/v1", host), "there").base_url == host
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("plugin = true", "plugin must be false"),
+        ('listen = "socket"', 'listen must be "loopback"'),
+        ("tensor_parallel = 2", "tensor_parallel is not known to vllm.cpp"),
+        ("enforce_eager = true", "enforce_eager is not known to vllm.cpp"),
+    ],
+)
+def test_what_vllm_cpp_has_not_is_refused(line: str, told: str) -> None:
+    settings = {"plugin": "plugin = false", "listen": 'listen = "loopback"'}
+    settings[line.split()[0]] = line
+    text = MINIMAL + 'implementation = "cpp"\nexecutable = "vllm-server"\n'
+    with pytest.raises(ValueError, match=re.escape(told)):
+        parse_profile(text + "\n".join(settings.values()), "mine")
+
+
+def test_tensor_parallel_is_one_at_the_least() -> None:
+    with pytest.raises(ValueError, match="tensor_parallel must be more than 0"):
+        parse_profile(MINIMAL + "tensor_parallel = 0\n", "mine")

@@ -9,6 +9,8 @@ import pytest
 
 from a40console.model.control import ClientEnvironment, Hello, LogChunk, ProfileSummary
 from a40console.model.explanation import Explanation
+from a40console.model.fix import FixOffer
+from a40console.model.profile_change import ProfileDiff
 from a40console.service.api import ControlApi
 from a40console.service.board import Board
 from a40console.service.engine_outputs import EngineOutputs
@@ -41,6 +43,12 @@ class Answers:
         raise NotImplementedError
 
     def why(self) -> Explanation:
+        raise NotImplementedError
+
+    def changes(self, profile: str) -> ProfileDiff:
+        raise NotImplementedError
+
+    def fix(self) -> FixOffer:
         raise NotImplementedError
 
     def environment(self) -> ClientEnvironment:

@@ -9,6 +9,7 @@ from pathlib import Path
 from a40console.advisor.advice import FindingClock
 from a40console.config import RentSettings
 from a40console.engines.readiness import Stall
+from a40console.gateway.meter import RequestCounts
 from a40console.model import blank
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.event import Finding
@@ -24,6 +25,7 @@ from a40console.service.assemble import Moment, Parts, assemble, speculation_blo
 from a40console.service.cost import Account, terms_of
 from a40console.service.engine_block import engine_block
 from a40console.service.self_report import self_report
+from a40console.telemetry.held import held_slots
 from a40console.telemetry.view import EngineView
 from tests import make_snapshot as made
 from tests.telemetry.engines import Request, SimulatedEngine, poll, sampler_of
@@ -98,6 +100,36 @@ async def seen(*, polls: int = 8, wait_s: float = 0.0) -> EngineView:
     return sampler.view((gateway_row("a40-0c", sent_at_s=None),), ())
 
 
+def test_what_waits_at_the_gate_is_seen_while_no_engine_answers() -> None:
+    rows = [
+        gateway_row("a40-01", session="7f3a", sent_at_s=None, received_at_s=59.0),
+        gateway_row("a40-02", session="7f3a", sent_at_s=60.0, received_at_s=60.0),
+        gateway_row("a40-03", session="9b21", sent_at_s=None, received_at_s=90.0),
+    ]
+    parts = replace(
+        parts_of(status_of(EngineState.STARTING), None),
+        waiting=held_slots(rows, 100.0),
+        gate="it is switched to b",
+        gateway=RequestCounts(aborted=1, failed=2, resent=3),
+    )
+    shown = assemble(parts, FindingClock())
+    assert not isinstance(shown.slots, Missing)
+    assert [(slot.session, slot.phase, slot.age_s) for slot in shown.slots] == [
+        ("7f3a", "held", 41.0),
+        ("9b21", "held", 10.0),
+    ]
+    assert (shown.requests.held, shown.requests.gate) == (2, "it is switched to b")
+    assert (shown.requests.failed, shown.requests.resent) == (2, 3)
+    assert isinstance(shown.requests.running, Missing)
+    assert history_point(shown, 100.0).held == 2
+
+
+def test_without_an_engine_and_without_requests_the_slots_are_not_known() -> None:
+    shown = snapshot_of(status_of(EngineState.STARTING), None)
+    assert isinstance(shown.slots, Missing)
+    assert shown.requests.held == 0
+
+
 def test_a_stopped_or_failed_engine_does_not_speculate() -> None:
     for state in (EngineState.STOPPED, EngineState.FAILED):
         shown = snapshot_of(status_of(state, end=END), None).speculation
@@ -117,6 +149,32 @@ def test_the_engines_word_on_speculation_wins_over_the_profiles() -> None:
     asked_off = replace(SPECULATING, speculation=replace(SPECULATING.speculation, enabled=False))
     by_arguments = speculation_block(replace(silent, mode="on", depth=7), asked_off)
     assert (by_arguments.mode, by_arguments.depth) == ("on", 7)
+
+
+def test_the_workers_word_on_the_depth_wins_over_all() -> None:
+    told = replace(
+        blank.speculation(Missing("x")),
+        mode="on",
+        control="live",
+        started_with=4,
+        depth=2,
+        depth_max=4,
+        method="ngram",
+    )
+    assert speculation_block(told, SPECULATING) == told
+    assert SPECULATING.speculation is not None
+    locked = replace(SPECULATING, speculation=replace(SPECULATING.speculation, locked="why"))
+    shown = speculation_block(told, locked)
+    assert (shown.depth, shown.control, shown.locked_reason) == (2, "none", "why")
+
+
+def test_an_engine_that_began_off_is_not_called_on_for_its_counters_alone() -> None:
+    ready = replace(SPECULATING, speculation=Speculation(start="off", tokens=4))
+    counters = replace(blank.speculation(Missing("x")), mode="on", drafts=0)
+    shown = speculation_block(counters, ready)
+    assert isinstance(shown.mode, Missing)
+    assert (shown.control, shown.started_with) == ("restart", 4)
+    assert speculation_block(replace(counters, drafts=7), ready).mode == "on"
 
 
 async def test_nothing_is_generated_once_the_last_request_has_ended() -> None:

@@ -10,6 +10,9 @@ import pytest
 
 from a40console.errors import RefusedError, TimedOutError, UsageError
 from a40console.model.control import CommandResult
+from a40console.model.engine import EngineState
+from a40console.operations.status import EngineStatus
+from a40console.operations.who import asking
 from a40console.service.journal import Journal
 from a40console.service.tasks import KEPT_RESULTS, CommandTasks
 
@@ -94,3 +97,53 @@ async def test_a_long_command_outlives_the_results_of_many_short_ones(journal: J
     assert (await outcome(commands, first)).result == {"long": "over"}
     with pytest.raises(UsageError):
         commands.result(early.id)
+
+
+async def test_who_did_it_what_before_and_after_is_an_event(journal: Journal) -> None:
+    states = iter(
+        (EngineStatus(state=EngineState.SERVING), EngineStatus(state=EngineState.STOPPED))
+    )
+
+    async def stop(arguments: Mapping[str, str]) -> dict[str, str]:
+        return {"report": "it ended after 0.2 s"}
+
+    tasks = CommandTasks({"engine.stop": stop}, journal, "", lambda: next(states))
+    tasks.start("engine.stop", {}, "alice@pod on pts/3, console, pid 7")
+    await asyncio.sleep(0.01)
+    (done,) = journal.since(0, 10)
+    assert (done.kind, done.text) == (
+        "command.done",
+        "engine.stop by alice@pod on pts/3, console, pid 7",
+    )
+    assert done.data == {
+        "who": "alice@pod on pts/3, console, pid 7",
+        "before": "serving",
+        "after": "stopped",
+        "result": "it ended after 0.2 s",
+    }
+
+
+async def test_what_tells_its_own_asker_is_told_once(journal: Journal) -> None:
+    async def switch(arguments: Mapping[str, str]) -> dict[str, str]:
+        journal.record("engine.switched", "switch to b", "info", {"who": asking()})
+        return {"profile": "b"}
+
+    tasks = CommandTasks({"engine.switch": switch}, journal)
+    tasks.start("engine.switch", {"profile": "b"}, "alice")
+    await asyncio.sleep(0.01)
+    assert [event.kind for event in journal.since(0, 10)] == ["engine.switched"]
+
+
+async def test_a_read_only_service_refuses_what_acts_and_writes_down_who_asked(
+    journal: Journal,
+) -> None:
+    async def done(arguments: Mapping[str, str]) -> dict[str, str]:
+        return {}
+
+    handlers = {"engine.stop": done, "doctor.run": done}
+    tasks = CommandTasks(handlers, journal, "[service] read_only in config.toml")
+    with pytest.raises(RefusedError) as refused:
+        tasks.start("engine.stop", {}, "alice")
+    assert refused.value.evidence == "forbidden by: [service] read_only in config.toml"
+    assert journal.since(0, 10)[0].data["who"] == "alice"
+    tasks.start("doctor.run", {}, "alice")

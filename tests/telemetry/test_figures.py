@@ -18,7 +18,7 @@ from a40console.telemetry.blocks import (
     throughput,
 )
 from a40console.telemetry.latency import FirstTokens, latency
-from a40console.telemetry.reading import EngineReading
+from a40console.telemetry.reading import EngineReading, LiveDepth
 from a40console.telemetry.speculation import speculation, tail_verdict
 from a40console.telemetry.windows import CounterRing
 from tests.telemetry.makers import gateway_row, reading, recorded
@@ -84,6 +84,21 @@ def test_tokens_per_pass_counts_all_passes_and_the_verified_token() -> None:
     assert plain.mode == "off"
     assert plain.drafts == plain.acceptance_ratio == Missing("speculation is off")
     assert plain.accepted_ratio_per_position == plain.tail_verdict == Missing("speculation is off")
+
+
+def test_the_workers_word_on_the_depth_is_shown() -> None:
+    source = minute("vllm-0.32-ngram-before", "vllm-0.32-ngram-after")
+    live = LiveDepth(tokens=3, deepest=5, method="ngram", changeable=True)
+    on = speculation(source, enabled=True, live=live)
+    assert (on.mode, on.control, on.depth, on.depth_max) == ("on", "live", 3, 5)
+    assert on.method == "ngram"
+    assert on.accepted_ratio_per_position == tuple(Estimated(a / 152) for a in (131, 120, 111))
+    assert on.tail_verdict == "last position 73 %"
+    off = speculation(source, enabled=True, live=replace(live, tokens=0))
+    assert (off.mode, off.control, off.started_with) == ("off", "live", 5)
+    assert off.depth == off.method == off.drafts == Missing("speculation is off")
+    fixed = speculation(source, enabled=True, live=replace(live, changeable=False))
+    assert fixed.control == "restart"
 
 
 def test_positions_are_exact_only_if_all_drafts_were_long_enough() -> None:

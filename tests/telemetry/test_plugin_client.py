@@ -13,6 +13,7 @@ from a40console.model.instants import iso_utc
 from a40console.model.request import SharedPrompt
 from a40console.model.snapshot import Slot
 from a40console.telemetry.fetch import EngineHttp
+from a40console.telemetry.reading import LiveDepth
 from a40console.telemetry.view import EngineView
 from a40console.telemetry.vllm_plugin import PluginSource
 from tests.telemetry.engines import Events, Request, SimulatedEngine, poll, sampler_of
@@ -97,6 +98,26 @@ async def test_an_engine_with_another_clock_is_put_on_ours() -> None:
     for reading in (first, second):
         assert reading.rows is not None
         assert reading.rows[0].arrived_at_s == 998.0
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        (
+            {"depth": 0, "deepest": 5, "method": "ngram", "why_not": None},
+            LiveDepth(tokens=0, deepest=5, method="ngram", changeable=True),
+        ),
+        (
+            {"depth": 5, "deepest": 5, "method": "EagleProposer", "why_not": "not proven"},
+            LiveDepth(tokens=5, deepest=5, method="EagleProposer", changeable=False),
+        ),
+        ({"depth": None, "deepest": 0, "method": None, "why_not": "no extension"}, None),
+        (None, None),
+    ],
+)
+async def test_the_depth_is_the_workers_word(told: Any, read: LiveDepth | None) -> None:
+    source, _ = source_of(state(speculation=told), clock=Clock(1000.0))
+    assert (await source.read()).live_depth == read
 
 
 async def test_finished_requests_are_asked_for_once() -> None:

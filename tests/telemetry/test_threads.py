@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from a40console.model.busiest_thread import BusiestThread
 from a40console.model.figures import Missing
-from a40console.model.snapshot import BusiestThread
 from a40console.telemetry.threads import ThreadSampler
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")

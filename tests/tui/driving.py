@@ -25,9 +25,10 @@ async def running(
     settings: Settings | None = None,
     problems: tuple[str, ...] = (),
     live: bool = True,
+    forbidden: str = "",
 ) -> AsyncIterator[tuple[ConsoleApp, Driven]]:
     """The console on the service, its first snapshot drawn."""
-    around = Surroundings(settings_problems=problems)
+    around = Surroundings(settings_problems=problems, forbidden=forbidden)
     app = ConsoleApp(service.client, settings or Settings(), surroundings=around)
     async with app.run_test(size=size) as pilot:
         if live:

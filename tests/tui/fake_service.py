@@ -24,6 +24,7 @@ from a40console.model.control import (
 from a40console.model.engine_log import LogMeaning
 from a40console.model.explanation import Explanation
 from a40console.model.figures import Missing, Text
+from a40console.model.fix import FixOffer
 from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION, Snapshot
 from a40console.service.client import ServiceClient
@@ -48,6 +49,8 @@ class FakeService:
         self.read_at: Text = Missing("never read")
         self.marks_set: list[int] = []
         self.profiles = make.profiles()
+        self.fix: FixOffer | None = None
+        self.changes = make.profile_diff()
         self.log = "".join(f"INFO 11-29 14:0{n % 10}:00 engine: line {n}\n" for n in range(200))
         self.log_path: str | None = "/root/.a40/engines/now/output.log"
         self.environment = client_environment(
@@ -105,13 +108,21 @@ class FakeService:
             return self._session(path.removeprefix("/v1/sessions/"))
         if path == "/v1/logs/explain":
             return self._explain(json.loads(request.content))
-        if path == "/v1/read-mark":
-            return self._mark(request)
+        special = {"/v1/read-mark": lambda: self._mark(request), "/v1/profiles/fix": self._fix}
+        if path in special:
+            return special[path]()
         if path == "/v1/why" and not self.explains:
-            trouble = Trouble(message="The control API has no GET /v1/why")
-            return httpx.Response(400, json=encode(trouble))
+            return self._no_why()
         answer = self._plain()[path](dict(request.url.params))
         return httpx.Response(200, json=encode(answer))
+
+    def _fix(self) -> httpx.Response:
+        trouble = Trouble(message="No start has failed of late", exit_code=5)
+        return httpx.Response(200 if self.fix else 409, json=encode(self.fix or trouble))
+
+    def _no_why(self) -> httpx.Response:
+        trouble = Trouble(message="The control API has no GET /v1/why")
+        return httpx.Response(400, json=encode(trouble))
 
     def _plain(self) -> Mapping[str, Callable[[dict[str, str]], Any]]:
         return {
@@ -130,6 +141,8 @@ class FakeService:
             "/v1/starts": lambda query: self.starts[: int(query["limit"])],
             "/v1/spending": lambda query: self.spending,
             "/v1/profiles": lambda query: self.profiles,
+            "/v1/profiles/changes": lambda query: self.changes,
+            "/v1/switch-cost": lambda query: make.switch_cost(query["profile"]),
             "/v1/logs": self._logs,
             "/v1/environment": lambda query: self.environment,
             "/v1/why": lambda query: self._why(),

@@ -190,6 +190,10 @@ async def test_another_profile_is_chosen_then_confirmed() -> None:
         said = await dialog(app, pilot, ConfirmDialog)
         assert "From qwen3-coder-30b to smollm2-135m." in said
         assert "Profile:" not in said
+        told = " ".join(said.split())
+        assert "Clients wait ≈ 42 s for smollm2-135m to start (the median of 3 starts)." in told
+        assert "80,000 tokens, ≈ 20 s at the 4,000 tok/s measured here." in told
+        assert "clients that believe in more: claude-code 7f3a (250,000)." in told
         await pilot.press("y")
         await until(
             pilot, lambda: service.commands == [("engine.switch", {"profile": "smollm2-135m"})]
@@ -197,14 +201,27 @@ async def test_another_profile_is_chosen_then_confirmed() -> None:
 
 
 async def test_speculation_is_turned_to_its_other_side() -> None:
-    service = FakeService()
+    service = FakeService(make.snapshot(speculation=make.speculation(control="live")))
     async with running(service) as (app, pilot):
         await pilot.press("s")
         said = await dialog(app, pilot, ConfirmDialog)
-        assert "The engine restarts" in " ".join(said.split())
         assert "Speculation is turned off." in said
+        assert "Live, from the next pass on: no restart" in " ".join(said.split())
         await pilot.press("y")
         await until(pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})])
+
+
+async def test_a_restart_for_speculation_says_what_the_last_one_took() -> None:
+    service = FakeService(make.snapshot(speculation=make.speculation(control="restart")))
+    serving = service.starts[0]
+    service.starts = (replace(serving, profile="qwen3-coder-30b", ready_after_s=73.2),)
+    async with running(service) as (app, pilot):
+        await pilot.press("s")
+        said = " ".join((await dialog(app, pilot, ConfirmDialog)).split())
+        assert "By restart, with clients waiting: the last start took 73 s." in said
+        assert "Live" not in said
+        await pilot.press("escape")
+        assert service.commands == []
 
 
 async def test_a_test_request_shows_its_answer() -> None:

@@ -104,6 +104,26 @@ def test_what_is_missing_says_why_and_what_would_make_it_known() -> None:
     assert 'when it began is not known; known with "since" under "[rent]"' in said
 
 
+@pytest.mark.parametrize("width", [40, 80, 118])
+def test_what_is_paid_by_the_token_has_no_rate_by_the_hour(width: int) -> None:
+    untold = Missing("tokens are paid")
+    prices = UsdPerMillion(now=53.4, session=untold, since_rent=untold)
+    cost = make.cost(
+        kind="per_token",
+        usd_per_hour=Missing("it is paid by the token, not by the hour"),
+        usd_so_far=0.27,
+        usd_per_million=prices,
+        counted="all",
+    )
+    snapshot = make.snapshot(cost=cost)
+    said = " ".join(text(cost_facts(snapshot, fake_past.spending(), width)).split())
+    assert said.startswith("─ Paid by the token prompts counted too ─")
+    assert "so far $0.27 since engine start" in said
+    assert "a million $53.40 all that was charged ÷ generated" in said
+    assert "/h" not in said
+    assert "usd_per_hour" not in said
+
+
 def test_an_hour_that_was_partly_seen_says_so() -> None:
     report = fake_past.spending()
     part = replace(report.hours[3], observed_s=1800.0)

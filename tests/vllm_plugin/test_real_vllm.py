@@ -8,183 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from a40console.engines.plugin_folder import (
-    engine_python,
-    plugin_environment,
-    write_plugin_folder,
-)
+from tests.vllm_plugin import real_engine
+from tests.vllm_plugin.real_engine import REPEATING, Engine, Server
 
-ENGINES = os.environ.get("A40CONSOLE_TEST_ENGINES")
-VERSIONS = os.environ.get("A40CONSOLE_TEST_VLLM", "0.27.1").split(",")
-START_TIMEOUT_S = 240.0
-REPEATING = (
-    "Repeat this text word for word: " + "the cat sat on the mat and the dog lay by it. " * 16
-)
-
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.engine,
-    pytest.mark.slow,
-    pytest.mark.timeout(START_TIMEOUT_S + 120),
-    pytest.mark.skipif(ENGINES is None, reason="A40CONSOLE_TEST_ENGINES names no prepared engines"),
-]
+pytestmark = real_engine.marks
 
 
-@dataclass(frozen=True)
-class Server:
-    socket: Path
-    token: str
-    log: Path
-    process: subprocess.Popen[bytes]
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=real_engine.VERSIONS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    engines = Path(ENGINES or "")
-    home = Path(tempfile.mkdtemp(dir="/tmp", prefix="a40"))
-    token_file = home / "token"
-    token_file.touch(mode=0o600)
-    token_file.write_text(secrets.token_hex(16))
-    executable = engines / f"vllm-{request.param}" / "venv/bin/vllm"
-    plugin = plugin_environment(
-        engine_python(executable), write_plugin_folder(home), token_file, None
-    )
-    settings = {
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
-        "VLLM_NO_USAGE_STATS": "1",
-        # Only for its pause route.
-        "VLLM_SERVER_DEV_MODE": "1",
-    }
-    speculation = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4}
-    command = [str(executable), "serve", str(engines / "smollm2-safetensors")]
-    command += ["--served-model-name", "smollm2", "--uds", str(home / "engine.sock")]
-    command += ["--enforce-eager", "--max-model-len", "4096", "--max-num-seqs", "4"]
-    command += ["--max-num-batched-tokens", "512", "--enable-prompt-tokens-details"]
-    command += ["--speculative-config", json.dumps(speculation)]
-    with (home / "engine.log").open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            env=os.environ | settings | plugin,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=home,
-            start_new_session=True,
-        )
-    started = Server(home / "engine.sock", token_file.read_text(), home / "engine.log", process)
-    try:
-        _wait_until_healthy(started)
+    with real_engine.running(request.param) as started:
         yield started
-    finally:
-        process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
-        shutil.rmtree(home)
-
-
-def _wait_until_healthy(server: Server) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    transport = httpx.HTTPTransport(uds=str(server.socket))
-    with httpx.Client(transport=transport, base_url="http://engine") as client:
-        while time.monotonic() < deadline and server.process.poll() is None:
-            if _listens(server.socket) and client.get("/health").status_code == 200:
-                return
-            time.sleep(0.5)
-    pytest.fail(f"vLLM did not start:\n{server.log.read_text()[-4000:]}")
-
-
-def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0
 
 
 @pytest.fixture
 async def client(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.AsyncHTTPTransport(uds=str(server.socket))
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://engine", timeout=120
-    ) as opened:
+    async with real_engine.connected(server) as opened:
         yield opened
-
-
-class Engine:
-    """The engine as its clients and the console see it."""
-
-    def __init__(self, server: Server, client: httpx.AsyncClient) -> None:
-        self.client = client
-        self._bearer = {"Authorization": f"Bearer {server.token}"}
-
-    async def state(self, since: int = 0) -> dict[str, Any]:
-        answer = await self.client.get(
-            "/a40console/v1/state", params={"since": since}, headers=self._bearer
-        )
-        assert answer.status_code == 200, answer.text
-        state: dict[str, Any] = answer.json()
-        assert state["disabled"] is None
-        assert state["errors"] == 0
-        return state
-
-    async def settled(self, since: int = 0) -> dict[str, Any]:
-        """The state once nothing runs any more."""
-        for _ in range(100):
-            state = await self.state(since)
-            scheduler = state["scheduler"] or {"running": 0, "waiting": 0}
-            if not state["running"] and scheduler["running"] + scheduler["waiting"] == 0:
-                return state
-            await asyncio.sleep(0.1)
-        pytest.fail("the engine did not come to rest")
-
-    async def counters(self) -> dict[str, float]:
-        text = (await self.client.get("/metrics")).text
-        sums: dict[str, float] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-        return sums
-
-    async def chat(self, name: str, prompt: str, max_tokens: int, **settings: Any) -> Any:
-        """One streamed chat, to its end; its usage."""
-        body = {
-            "model": "smollm2",
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": max_tokens,
-            "temperature": 0,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **settings,
-        }
-        usage = None
-        async with self.client.stream(
-            "POST", "/v1/chat/completions", json=body, headers={"X-Request-Id": name}
-        ) as response:
-            assert response.status_code == 200, await response.aread()
-            async for line in response.aiter_lines():
-                if line.startswith("data: {"):
-                    usage = json.loads(line[6:]).get("usage") or usage
-        assert usage is not None
-        return usage
 
 
 @pytest.fixture
@@ -357,7 +202,7 @@ async def test_phases_before_the_first_token_are_told_truly(engine: Engine) -> N
 
 async def test_a_pause_is_told(engine: Engine) -> None:
     assert (await engine.settled())["paused"] is False
-    (await engine.client.post("/pause", params={"mode": "keep"})).raise_for_status()
+    (await engine.control("pause")).raise_for_status()
     chat = asyncio.create_task(engine.chat("paused", "Say hello.", 8))
     try:
         await asyncio.sleep(0.5)
@@ -365,12 +210,12 @@ async def test_a_pause_is_told(engine: Engine) -> None:
         assert state["paused"] is True
         assert [row["phase"] for row in state["running"]] in ([None], ["queued"])
     finally:
-        (await engine.client.post("/resume")).raise_for_status()
+        (await engine.control("resume")).raise_for_status()
     await chat
     assert (await engine.settled())["paused"] is False
 
 
 def test_polls_stay_out_of_the_access_log_and_refusals_do_not(server: Server) -> None:
-    lines = [line for line in server.log.read_text().splitlines() if "/a40console/" in line]
+    lines = [line for line in server.log.read_text().splitlines() if "/a40console/v1/state" in line]
     assert any("401" in line for line in lines)
     assert not any('" 200' in line for line in lines)

@@ -11,10 +11,34 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from starlette.types import Message, Send
 
 from a40console.gateway.anthropic.guard import PING
+
+COMMENT = b": ping\n\n"
+"""The ping of OpenAI's streams, which have none of their own: clients leave comments out."""
+
+T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """An answer that has begun to come."""
+
+    def close(self) -> None:
+        """Take no more of it."""
+
+
+C = TypeVar("C", bound=Closable)
+
+
+async def abandon(opening: asyncio.Task[C]) -> None:
+    """End what still asks the engine, and an answer that nobody took."""
+    opening.cancel()
+    (found,) = await asyncio.gather(opening, return_exceptions=True)
+    if not isinstance(found, BaseException):
+        found.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +58,7 @@ TIMING = Timing()
 class Outlet:
     """The client's side of a stream: whole events out, and pings between them."""
 
-    def __init__(self, send: Send, request_id: str, timing: Timing) -> None:
+    def __init__(self, send: Send, request_id: str, timing: Timing, *, ping: bytes = PING) -> None:
         self.committed = False
         """The client has its status: from here on, errors are events."""
 
@@ -44,9 +68,21 @@ class Outlet:
         self._send = send
         self._request_id = request_id.encode("latin-1")
         self._timing = timing
+        self._ping_event = ping
         self._now = asyncio.get_running_loop().time
+        self._due_s: float | None = None
         self._sent_at_s = 0.0
         self._pinging: asyncio.Task[None] | None = None
+
+    async def in_time(self, opening: asyncio.Task[T]) -> T:
+        """Wait for the engine; a client for whom that lasts too long has its status meanwhile."""
+        if not self.committed:
+            if self._due_s is None:
+                self._due_s = self._now() + self._timing.commit_after_s
+            await asyncio.wait((opening,), timeout=max(0.0, self._due_s - self._now()))
+            if not opening.done():
+                await self.commit(waiting=True)
+        return await opening
 
     async def commit(self, *, waiting: bool = False) -> None:
         """Send the head, once; with a ping where nothing else is there to follow."""
@@ -60,11 +96,28 @@ class Outlet:
             (b"request-id", self._request_id),
             (b"x-request-id", self._request_id),
         ]
-        self._sent_at_s = self._now()
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if waiting:
-            await self.write(PING)
-        self._pinging = asyncio.create_task(self._ping(), name="ping")
+            await self.write(self._ping_event)
+        self.keep_alive()
+
+    def keep_alive(self) -> None:
+        """The client has its status: let no silence last."""
+        self.committed = True
+        if self._pinging is None:
+            self._sent_at_s = self._now()
+            self._pinging = asyncio.create_task(self._ping(), name="ping")
+
+    async def passing(self, message: Message) -> None:
+        """Send as an ASGI application does; a second head is left out."""
+        if message["type"] == "http.response.start":
+            if not self.committed:
+                self.committed = True
+                await self._send(message)
+        elif message.get("more_body"):
+            await self.write(message["body"])
+        else:
+            await self.finish(message["body"])
 
     async def write(self, events: bytes) -> None:
         """Send whole events."""
@@ -95,6 +148,6 @@ class Outlet:
         while True:
             wait_s = self._sent_at_s + every_s - self._now()
             if wait_s <= 0:
-                await self.write(PING)
+                await self.write(self._ping_event)
             else:
                 await asyncio.sleep(wait_s)

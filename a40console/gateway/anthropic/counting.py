@@ -7,26 +7,26 @@ go to the engine at a time, so that its tokenizer stays free for those who wait 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.address import written_address
+from a40console.gateway.admission import DYING, Admission
 from a40console.gateway.answer import tokens
 from a40console.gateway.anthropic.asked import read_asked
+from a40console.gateway.anthropic.doors import MessagesDoors
 from a40console.gateway.anthropic.failures import refusal_of
 from a40console.gateway.asking import ask_engine
-from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
+from a40console.gateway.bodies import Body, declared_length, read_body
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.dialect import Dialect, DialectOf
-from a40console.gateway.opening import serving
-from a40console.gateway.reading import BodyReading
+from a40console.gateway.dialect import Dialect
+from a40console.gateway.opening import expect, serving
 from a40console.gateway.refusals import Refusal, refuse
 from a40console.gateway.translation import to_chat, to_native
-from a40console.gateway.upstream import EngineSessions, Upstream, UpstreamState
-from a40console.model.session import Outline
+from a40console.gateway.upstream import EngineSessions, Upstream
 
 AT_ONCE = 2
 _PATIENCE_S = 30.0
@@ -47,13 +47,6 @@ _COUNTED = frozenset(
 """Fields that the prompt depends on."""
 
 _RENDERED = ("messages", "tools", "chat_template_kwargs")
-
-
-class CountBook(Protocol):
-    """Compares what was counted with what the engine says when it serves the same prompt."""
-
-    def counted(self, outline: Outline, tokens: int | None) -> None:
-        """A prompt was counted; None where the engine cannot count."""
 
 
 class TokenCounter:
@@ -95,23 +88,9 @@ class TokenCounter:
 class CountRoute:
     """ASGI endpoint of /v1/messages/count_tokens."""
 
-    def __init__(
-        self,
-        state: UpstreamState,
-        dialects: DialectOf,
-        counter: TokenCounter,
-        budget: HeldBudget,
-        limits: BodyLimits,
-        reading: BodyReading,
-        book: CountBook | None = None,
-    ) -> None:
-        self._book = book
-        self._reading = reading
-        self._state = state
-        self._dialects = dialects
+    def __init__(self, doors: MessagesDoors, counter: TokenCounter) -> None:
+        self._doors = doors
         self._counter = counter
-        self._budget = budget
-        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -127,19 +106,35 @@ class CountRoute:
         await answer(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, headers: Headers) -> int:
-        serving(self._state)
-        body = await read_body(receive, declared_length(headers), self._budget, self._limits)
+        doors, declared = self._doors, declared_length(headers)
+        expect(doors.gate, doors.state, declared)
+        body = await read_body(receive, declared, doors.budget, doors.limits)
         try:
             path = written_address(scope)
-            return await unless_left(receive, self._counted(body, headers, path))
+            admission = Admission(doors, scope, None)
+            return await unless_left(receive, self._in_turn(body, headers, path, admission))
         finally:
             body.discard()
 
-    async def _counted(self, body: Body, headers: Headers, path: str) -> int:
+    async def _in_turn(self, body: Body, headers: Headers, path: str, admission: Admission) -> int:
+        try:
+            while True:
+                await admission.enter(body)
+                upstream = serving(self._doors.state)
+                try:
+                    return await self._counted(body, headers, path, upstream)
+                except Refusal as refusal:
+                    if refusal.status not in DYING or not await admission.lost(upstream):
+                        raise
+                    admission.begin_again()
+        finally:
+            admission.over()
+
+    async def _counted(self, body: Body, headers: Headers, path: str, upstream: Upstream) -> int:
         """The body's room stays taken to the end: what was read of it takes as much."""
-        upstream = serving(self._state)
-        dialect = await self._dialects.of(upstream)
-        asked = await self._reading.read(
+        doors = self._doors
+        dialect = await doors.dialects.of(upstream)
+        asked = await doors.reading.read(
             body, lambda: read_asked(body.whole(), headers, path, dialect, counting=True)
         )
         body.rewrite(b"")
@@ -147,8 +142,8 @@ class CountRoute:
         try:
             counted = await self._counter.count(upstream, dialect, asked.body)
         finally:
-            if self._book is not None and (counted is not None or dialect.counting == "none"):
-                self._book.counted(asked.outline, counted)
+            if counted is not None or dialect.counting == "none":
+                doors.book.counted(asked.outline, counted)
         return counted
 
 

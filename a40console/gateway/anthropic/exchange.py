@@ -6,8 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,9 +14,11 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.address import written_address
+from a40console.gateway.admission import DYING, Admission, SendAgainError
 from a40console.gateway.anthropic.answers import Answer, NativeAnswer, TranslatedAnswer
 from a40console.gateway.anthropic.asked import Asked, read_asked
-from a40console.gateway.anthropic.commitment import Outlet, Timing
+from a40console.gateway.anthropic.commitment import Outlet, abandon
+from a40console.gateway.anthropic.doors import MessagesDoors, OpenMessage, Question
 from a40console.gateway.anthropic.failures import (
     OverflowRefusal,
     error_event,
@@ -29,21 +29,24 @@ from a40console.gateway.anthropic.guard import Guard
 from a40console.gateway.anthropic.shape import CHARACTERS_PER_TOKEN
 from a40console.gateway.anthropic.stream import MessagesReader
 from a40console.gateway.anthropic.whole import whole_message
-from a40console.gateway.bodies import Body, BodyLimits, HeldBudget, declared_length, read_body
+from a40console.gateway.bodies import Body, declared_length, read_body
 from a40console.gateway.clients import client_of, shown
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.dialect import Dialect, DialectOf
-from a40console.gateway.meter import Meter, Outcome, Passage
+from a40console.gateway.dialect import Dialect
+from a40console.gateway.meter import Outcome, Passage
 from a40console.gateway.openai import OpenAIReader, additions_for
-from a40console.gateway.opening import TROUBLE, EngineDoor, EngineRequest, new_request_id
-from a40console.gateway.reading import BodyReading
+from a40console.gateway.opening import (
+    TROUBLE,
+    EngineDoor,
+    EngineRequest,
+    expect,
+    new_request_id,
+)
 from a40console.gateway.refusals import Refusal, refuse
-from a40console.gateway.sessions import SessionBook
 from a40console.gateway.translation import ChatToMessages, to_chat, to_native
 from a40console.gateway.upstream import (
-    EngineSessions,
+    Lease,
     Upstream,
-    UpstreamState,
     request_headers,
     upstream_url,
 )
@@ -55,39 +58,6 @@ _WHOLE_LIMIT_BYTES = 32 * 1024 * 1024
 _ERROR_LIMIT_BYTES = 256 * 1024
 
 _OUR_FAULT = "The gateway failed on this request. Send it again; its log has the details."
-
-
-@dataclass(frozen=True, slots=True)
-class MessagesDoors:
-    """What every request of the Messages API shares."""
-
-    state: UpstreamState
-    meter: Meter
-    sessions: EngineSessions
-    budget: HeldBudget
-    limits: BodyLimits
-    dialects: DialectOf
-    book: SessionBook
-    timing: Timing
-    reading: BodyReading
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is kept of a request while its answer comes."""
-
-    answer: Answer
-    stream: bool
-    model: str | None
-    prompt_estimate: int
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A request that the engine has answered with a good status."""
-
-    question: Question
-    response: aiohttp.ClientResponse
 
 
 class MessagesRoute:
@@ -128,17 +98,22 @@ class MessagesExchange:
         self._told_id = shown(self._headers.get("x-request-id")) or passage.request_id
         self._door = EngineDoor(doors.state, doors.meter.clock, passage)
         self._outlet = Outlet(send, self._told_id, doors.timing)
+        self._admission = Admission(doors, scope, passage)
+        self._started = False
+        """The client has the start of a message."""
 
     async def run(self) -> Outcome:
         """Serve it, and say how it ended; a client that leaves stops the engine's work at once."""
         try:
-            self._door.engine()
-            body = await self._read()
+            declared = declared_length(self._headers)
+            expect(self._doors.gate, self._doors.state, declared)
+            body = await read_body(self._receive, declared, self._doors.budget, self._doors.limits)
             try:
                 outlet = self._outlet
                 exchange = self._exchange(body)
                 return await unless_left(self._receive, exchange, lambda: outlet.finished)
             finally:
+                self._admission.over()
                 body.discard()
         except Refusal as refusal:
             self._passage.status = refusal.status
@@ -148,59 +123,77 @@ class MessagesExchange:
         except ClientLeftError:
             return "aborted"
 
-    async def _read(self) -> Body:
-        declared = declared_length(self._headers)
-        return await read_body(self._receive, declared, self._doors.budget, self._doors.limits)
-
     async def _exchange(self, body: Body) -> Outcome:
         """Ask the engine; a stream has its status by then, or after so many seconds without."""
-        upstream = self._door.engine()
-        async with self._doors.sessions.lease(upstream.endpoint) as session:
-            stream = body.values(("stream",)).get("stream") is True
-            opening = asyncio.create_task(self._open(session, upstream, body))
-            try:
-                if stream:
-                    await asyncio.wait((opening,), timeout=self._doors.timing.commit_after_s)
-                if stream and not opening.done():
-                    await self._commit(waiting=True)
-                opened = await opening
-                with closing(opened.response):
-                    answering = self._stream if opened.question.stream else self._whole
-                    return await answering(opened)
-            except Refusal as refusal:
-                if isinstance(refusal, OverflowRefusal):
-                    self._doors.book.overflowed(self._passage)
-                if not self._outlet.committed:
-                    raise
-                await self._fail(*told_late(refusal))
-                return "failed"
-            except Exception:
-                # Whatever it was, the client must not take what it has for the whole answer.
-                if self._outlet.committed:
-                    await self._fail("api_error", _OUR_FAULT)
+        stream = body.values(("stream",)).get("stream") is True
+        try:
+            while True:
+                try:
+                    return await self._attempt(body, stream=stream)
+                except SendAgainError:
+                    self._admission.begin_again()
+        except Refusal as refusal:
+            if isinstance(refusal, OverflowRefusal):
+                self._doors.book.overflowed(self._passage)
+            if not self._outlet.committed:
                 raise
-            finally:
-                await _abandon(opening)
-                await self._outlet.close()
+            await self._fail(*told_late(refusal))
+            return "failed"
+        except Exception:
+            # Whatever it was, the client must not take what it has for the whole answer.
+            if self._outlet.committed:
+                await self._fail("api_error", _OUR_FAULT)
+            raise
+        finally:
+            await self._outlet.close()
+
+    async def _attempt(self, body: Body, *, stream: bool) -> Outcome:
+        opening = asyncio.create_task(self._open(body))
+        try:
+            opened = await (self._outlet.in_time(opening) if stream else opening)
+            if stream:
+                self._passage.status = 200
+            return await (self._stream if opened.question.stream else self._whole)(opened)
+        finally:
+            await abandon(opening)
 
     # --- the question ----------------------------------------------------------------------------
 
-    async def _open(self, session: aiohttp.ClientSession, upstream: Upstream, body: Body) -> Opened:
+    async def _open(self, body: Body) -> OpenMessage:
+        await self._admission.enter(body)
+        upstream = self._door.engine()
+        lease = await self._doors.sessions.take(upstream.endpoint)
+        try:
+            question, request = await self._asking(body, upstream)
+            response = await self._answered(lease, request, body, upstream)
+            try:
+                await self._check(response, question, upstream)
+            except BaseException:
+                response.close()
+                raise
+        except BaseException:
+            lease.end()
+            raise
+        return OpenMessage(upstream, lease, response, question)
+
+    async def _asking(self, body: Body, upstream: Upstream) -> tuple[Question, EngineRequest]:
         dialect = await self._doors.dialects.of(upstream)
         read = (body, upstream, dialect)
         asked, dialect, engines = await self._doors.reading.read(
             body, partial(self._read_question, *read)
         )
         question = self._take(body, asked, upstream, dialect, engines)
-        del asked, engines
-        request = self._request(upstream, dialect, body.length)
-        response = await self._door.open(session, request, body)
+        return question, self._request(upstream, dialect, body.length)
+
+    async def _answered(
+        self, lease: Lease, request: EngineRequest, body: Body, upstream: Upstream
+    ) -> aiohttp.ClientResponse:
         try:
-            await self._check(response, question)
-        except BaseException:
-            response.close()
-            raise
-        return Opened(question, response)
+            return await self._door.open(lease.session, request, body)
+        except Refusal as refusal:
+            if await self._admission.lost(upstream):
+                raise SendAgainError from refusal
+            raise self._door.by_now(refusal) from refusal
 
     def _read_question(
         self, body: Body, upstream: Upstream, dialect: Dialect
@@ -223,14 +216,18 @@ class MessagesExchange:
         meter, passage, book = self._doors.meter, self._passage, self._doors.book
         body.rewrite(engines)
         passage.model, passage.max_tokens = shown(asked.model), asked.max_tokens
-        book.arrived(passage, asked)
-        book.captures.asked(passage, lambda: engines)
+        if self._admission.again:
+            book.resent(passage)
+        else:
+            book.arrived(passage, asked)
+            book.captures.asked(passage, lambda: engines)
         estimate = sum(block.characters for block in asked.outline) // CHARACTERS_PER_TOKEN
         guard = Guard(
             model=asked.model,
             request_id=self._told_id,
             prompt_estimate=estimate,
             called=lambda name, identity: book.called(passage, name, identity),
+            started=self._started,
         )
         if dialect.route == "native":
             broken_off = upstream.kind == "vllm"
@@ -252,11 +249,15 @@ class MessagesExchange:
             "POST", upstream_url(endpoint, _MESSAGES if native else _CHAT, query), headers
         )
 
-    async def _check(self, response: aiohttp.ClientResponse, question: Question) -> None:
+    async def _check(
+        self, response: aiohttp.ClientResponse, question: Question, upstream: Upstream
+    ) -> None:
         """Nothing but a good answer of the kind that was asked for goes on."""
         streams = response.content_type == "text/event-stream"
         if 200 <= response.status < 300 and streams is question.stream:
             return
+        if response.status in DYING and await self._admission.lost(upstream):
+            raise SendAgainError
         raise refusal_of(
             response.status,
             await self._held(response, _ERROR_LIMIT_BYTES),
@@ -266,47 +267,78 @@ class MessagesExchange:
 
     # --- the answer ------------------------------------------------------------------------------
 
-    async def _commit(self, *, waiting: bool = False) -> None:
-        self._passage.status = 200
-        await self._outlet.commit(waiting=waiting)
-
     async def _fail(self, kind: str, message: str) -> None:
+        self._passage.status = 200
         await self._outlet.finish(error_event(kind, message, self._told_id))
 
-    async def _stream(self, opened: Opened) -> Outcome:
+    async def _stream(self, opened: OpenMessage) -> Outcome:
         """Pass events on as they come, to the end that the guard has seen."""
-        await self._commit()
+        await self._outlet.commit()
         answer = opened.question.answer
-        guard, broken = answer.guard, False
+        guard, broken, last = answer.guard, False, b""
         try:
-            await self._pump(answer, opened.response.content)
+            last = await self._pump(answer, opened.response.content)
         except TROUBLE:
             broken = True
+        if guard.failed or not guard.ended:
+            await self._unless_lost(opened)
         if not guard.ended:
-            await self._outlet.finish(answer.end(self._door.cut_short(), broken=broken))
+            last = answer.end(self._door.cut_short(), broken=broken)
+        await self._outlet.finish(last)
         if guard.dropped:
             told = "%d events of the answer to %s could not be read and were left out"
             log.warning(told, guard.dropped, self._passage.request_id)
         return "failed" if guard.failed else "completed"
 
-    async def _pump(self, answer: Answer, content: aiohttp.StreamReader) -> None:
-        guard, outlet = answer.guard, self._outlet
-        while not guard.ended:
+    async def _pump(self, answer: Answer, content: aiohttp.StreamReader) -> bytes:
+        """Pass on all but the last events, which are returned."""
+        guard, outlet, begun = answer.guard, self._outlet, False
+        while True:
             chunk, _ = await content.readchunk()
             if chunk:
                 events = answer.feed(chunk)
-                if events and not guard.ended:
+                if guard.ended:
+                    return events
+                if events:
+                    if not begun:
+                        begun = self._opening(guard)
                     await outlet.write(events)
-                elif events:
-                    await outlet.finish(events)
             elif content.at_eof():
-                return
+                return b""
 
-    async def _whole(self, opened: Opened) -> Outcome:
+    def _opening(self, guard: Guard) -> bool:
+        """The first events of an answer go out: whether the first token is among them."""
+        self._started = guard.started
+        begun = self._has_begun(guard)
+        if begun:
+            self._admission.begun()
+        return begun
+
+    def _has_begun(self, guard: Guard) -> bool:
+        return guard.begun or self._passage.first_token_at_s is not None
+
+    async def _unless_lost(self, opened: OpenMessage) -> None:
+        """See that a stream of which the client has no token need not begin again.
+
+        Raises:
+            SendAgainError: If it is to.
+        """
+        begun = self._has_begun(opened.question.answer.guard)
+        if not begun and await self._admission.lost(opened.upstream):
+            raise SendAgainError
+
+    async def _whole(self, opened: OpenMessage) -> Outcome:
         """Pass on an answer that is not a stream, once it is whole and made a message."""
-        body = await self._held(opened.response, _WHOLE_LIMIT_BYTES)
+        try:
+            body = await self._held(opened.response, _WHOLE_LIMIT_BYTES)
+        except Refusal as refusal:
+            if await self._admission.lost(opened.upstream):
+                raise SendAgainError from refusal
+            raise self._door.by_now(refusal) from refusal
         found = opened.question.answer.whole(body)
         if found is not None and found.get("type") == "error":
+            if await self._admission.lost(opened.upstream):
+                raise SendAgainError
             raise refusal_of(500, _as_json(found))
         message = None if found is None else self._message(found, opened.question)
         if message is None:
@@ -352,11 +384,3 @@ def _as_json(value: object) -> bytes:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # half a surrogate pair, which only an escape can carry
         return json.dumps(value, separators=(",", ":")).encode()
-
-
-async def _abandon(opening: asyncio.Task[Opened]) -> None:
-    """End what still asks the engine, and an answer that nobody took."""
-    opening.cancel()
-    (found,) = await asyncio.gather(opening, return_exceptions=True)
-    if isinstance(found, Opened):
-        found.response.close()

@@ -35,7 +35,8 @@ class Guard:
     """The events of one answer: the engine's in, the client's out.
 
     A healthy delta passes as the same bytes. What belongs to a block that may not open yet waits
-    for it; what belongs to none is left out, and counted.
+    for it; what belongs to none is left out, and counted. With `started` the client has the
+    message's start already, of an engine that was lost with it.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Guard:
         request_id: str,
         prompt_estimate: int | None = None,
         called: Called | None = None,
+        started: bool = False,
     ) -> None:
         self.ended = False
         """The client was told the end, good or bad."""
@@ -60,7 +62,7 @@ class Guard:
         self._tell_called = called
         self._usage = Usage(prompt_estimate)
         self._out: list[bytes] = []
-        self._started = False
+        self._started = started
         self._open: AnswerBlock | None = None
         self._closed: set[int | None] = set()
         self._ignored: set[int | None] = set()
@@ -88,6 +90,11 @@ class Guard:
     def begun(self) -> bool:
         """Whether the client has content."""
         return self._count > 0
+
+    @property
+    def started(self) -> bool:
+        """Whether the client has anything of the message."""
+        return self._started
 
     @property
     def finished(self) -> bool:

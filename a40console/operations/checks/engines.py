@@ -96,7 +96,7 @@ def _vllm(asked: Asked) -> Iterator[Check]:
     found: dict[Program, list[Profile]] = {}
     without: list[Profile] = []
     for _, profile in sorted(_real(asked).items()):
-        if profile.kind == "vllm":
+        if profile.kind == "vllm" and not profile.is_cpp:
             program = find_program(profile, asked.environment, asked.paths.environments)
             if program is None:
                 without.append(profile)

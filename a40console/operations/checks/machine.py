@@ -127,7 +127,7 @@ def _to_come(asked: Asked) -> float:
     for profile in asked.profiles.profiles.values():
         if profile.file is not None:
             files[profile.file.sha256] = profile.file
-        elif profile.kind == "vllm" and build_for(profile) == build:
+        elif profile.kind == "vllm" and not profile.is_cpp and build_for(profile) == build:
             found = find_program(profile, asked.environment, asked.paths.environments)
             needed = max(needed, 0.0 if found else ENVIRONMENT_BYTES[build])
     folder = asked.paths.models

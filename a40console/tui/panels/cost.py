@@ -39,6 +39,8 @@ def cost_facts(snapshot: Snapshot, report: SpendingReport | None, width: int) ->
     """What is paid, and what a million tokens comes to, by three spans."""
     if width < 30:
         return []
+    if snapshot.cost.kind == "per_token":
+        return _paid(snapshot, report, width)
     if width < _TWO_COLUMNS:
         return [*_paid(snapshot, report, width), *_million(snapshot, width)]
     left = (width - _GAP) * 2 // 5
@@ -51,6 +53,8 @@ def cost_facts(snapshot: Snapshot, report: SpendingReport | None, width: int) ->
 
 def _paid(snapshot: Snapshot, report: SpendingReport | None, width: int) -> list[Line]:
     cost = snapshot.cost
+    if cost.kind == "per_token":
+        return _paid_by_token(snapshot, width)
     includes = "with disk" if cost.includes_disk else "without disk"
     tail = "SIMULATED, not counted below" if snapshot.simulated else ""
     lines = [heading("Paid", tail, width)]
@@ -61,6 +65,16 @@ def _paid(snapshot: Snapshot, report: SpendingReport | None, width: int) -> list
         room = width - len(_EDGE) - _NAME - _VALUE
         lines += _row("by the hour", _priced(cost, report.usd), "", _span(report, room), "", width)
     return lines
+
+
+def _paid_by_token(snapshot: Snapshot, width: int) -> list[Line]:
+    """What an endpoint charged, and what that comes to by the tokens that it wrote."""
+    cost = snapshot.cost
+    since = f"since {clean(cost.since)}" if cost.since else ""
+    lines = [heading("Paid by the token", "prompts counted too", width)]
+    lines += _row("so far", cost.usd_so_far, "", since, "", width)
+    detail = "all that was charged ÷ generated tokens"
+    return [*lines, *_row("a million", cost.usd_per_million.now, "", detail, "", width)]
 
 
 def _span(report: SpendingReport, room: int) -> str:
@@ -134,6 +148,8 @@ def _priced(cost: Cost, figure: Figure) -> Figure:
 
 def _unpriced(cost: Cost) -> str:
     """What would make the price known, where it is not."""
+    if cost.kind == "per_token":
+        return ""
     return _PRICE if isinstance(cost.usd_per_hour, Missing) else ""
 
 

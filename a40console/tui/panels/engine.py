@@ -47,7 +47,7 @@ def engine_facts(
     asked = _asked(engine, width) if engine.state in LIVING else []
     title = "This start" if engine.state in LIVING else "The last start"
     start = _section(title, present_start(reading, starts), column)
-    identity = _identity(engine, column)
+    identity = _identity(engine, snapshot.requests.gate, column)
     sources = _sources(snapshot.sources, column)
     last = _end(engine, column)
     argv = _command_line(engine, starts, width)
@@ -109,9 +109,9 @@ def _figure(figure: Figure) -> Line | Missing:
     return line(shown(figure, fmt.count))
 
 
-def _identity(engine: EngineInfo, width: int) -> list[list[Line]]:
+def _identity(engine: EngineInfo, gate: str | None, width: int) -> list[list[Line]]:
     """The facts of who it is, each as its lines; what is unknown for one reason is one fact."""
-    facts = _facts(engine)
+    facts = _facts(engine, gate)
     reasons = [value.reason for _, value in facts if isinstance(value, Missing)]
     common = {reason for reason in reasons if reasons.count(reason) >= _MANY}
     listed = [
@@ -125,7 +125,7 @@ def _identity(engine: EngineInfo, width: int) -> list[list[Line]]:
     return listed
 
 
-def _facts(engine: EngineInfo) -> list[tuple[str, Text | Line]]:
+def _facts(engine: EngineInfo, gate: str | None) -> list[tuple[str, Text | Line]]:
     up, session = engine.uptime_s, shown(engine.session_id, _plain)
     pid: Line | Missing = (
         engine.pid
@@ -143,6 +143,7 @@ def _facts(engine: EngineInfo) -> list[tuple[str, Text | Line]]:
         ("up", up if isinstance(up, Missing) else shown(up, fmt.duration)),
         ("restarts", str(engine.restarts)),
         *_paused(engine),
+        *([("gateway", line(Span(clean(gate), Role.WARN)))] if gate else []),
         ("pid", pid),
         ("listens on", engine.listen),
         ("start", engine.id),

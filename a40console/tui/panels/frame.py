@@ -7,7 +7,7 @@ from textual.geometry import Size
 from a40console.model.command import COMMANDS, Command
 from a40console.model.engine import EngineState
 from a40console.tui import format as fmt
-from a40console.tui.availability import why_not
+from a40console.tui.availability import fix_offered, why_not
 from a40console.tui.ink import Line, Role, Span, fit, flow, line, rule, width_of
 from a40console.tui.keymap import action, short
 from a40console.tui.reading import Reading
@@ -78,6 +78,7 @@ def _is_heavy(edge: Span) -> bool:
 def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
     """Which time is shown, how fresh it is, and the news: what matters most comes first."""
     paused = _paused(reading)
+    guard = line(Span("READ-ONLY", Role.WARN)) if reading.read_only else line("")
     past = _past(reading, room) if follows_time else line("")
     if paused and past and width_of(paused) + len(_GAP) + width_of(past) > room:
         paused, past = paused[:-1] if paused[-1].role is Role.KEY else paused, past[:1]
@@ -88,7 +89,7 @@ def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
     news = _news(reading, room)
     if fresh and news and not past and width_of(fresh) + len(_GAP) + width_of(news) > room:
         fresh = line(fresh[0]._replace(text=fresh[0].text.removesuffix(_time(reading))))
-    return flow([paused, past, fresh, news], room, _GAP)
+    return flow([guard, paused, past, fresh, news], room, _GAP)
 
 
 def _time(reading: Reading) -> str:
@@ -164,6 +165,8 @@ def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
 def _belongs(command: Command, view: str) -> bool:
     """Whether a command works on what a view shows: charts, a table of requests, sessions."""
     noun = command.id.partition(".")[0]
+    if command.id == "request.abort":
+        return view == _OVERVIEW
     views = {"time": (_OVERVIEW,), "slot": (_OVERVIEW, _SESSIONS), "sessions": (_SESSIONS,)}
     return view in views.get(noun, (view,))
 
@@ -178,6 +181,8 @@ def _is_useful(command: Command, reading: Reading) -> bool:
     if command.id == "engine.clean" and reading.snapshot.engine.state is not EngineState.ORPHANED:
         return False
     if command.id == "digest.show" and not reading.unread:
+        return False
+    if command.id == "profile.fix" and not fix_offered(reading.snapshot):
         return False
     return why_not(command, reading) is None
 

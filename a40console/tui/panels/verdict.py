@@ -9,6 +9,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.freshness import present_speed
 from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
+from a40console.model.switching import SwitchInfo, SwitchStep
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, faded, fit, flow, line, spread, width_of
@@ -19,6 +20,9 @@ _HEAD = 11
 
 _SHORT_HEAD = 5
 _NARROW = 100
+_ROOMY = 160
+"""From here on the first line has room for a sentence beside the speed."""
+
 _FIGURE = 6
 """Cells of the first figure of a line, so that speed and price end below each other."""
 
@@ -41,9 +45,21 @@ PHASES: dict[str, str] = {
     "load": "loading the weights",
     "compile": "compiling",
     "capture": "capturing CUDA graphs",
+    "canary": "trying it before clients come",
+    "wake": "taking its memory again",
     "ready": "ready",
 }
 """What the phases of a start are called."""
+
+STEPS: dict[SwitchStep, str] = {
+    "prepare": "nothing has stopped yet",
+    "drain": "running requests end",
+    "stop": "what served is stopped",
+    "start": "it starts",
+    "canary": "it is tried",
+    "put_back": "it failed, what served is put back",
+}
+"""What the steps of a switch are called."""
 
 _CAUSES = {"vcpu": "vCPU", "kv": "KV", "gpu": "GPU", "pcie": "PCIe"}
 _TRANSITIONS = frozenset({EngineState.FETCHING, EngineState.STARTING})
@@ -124,8 +140,10 @@ def _serving(reading: Reading, width: int) -> Line:
         glyph, word, role = "○", "UNKNOWN", Role.MUTED
     head = line(_head(glyph, word, role, width), _captured(snapshot, width))
     head = line(head, _simulated(snapshot), _far(reading))
-    if engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
-        left = line(head, _speed(snapshot, width))
+    if not isinstance(engine.switch, Missing) and engine.state not in _TRANSITIONS:
+        left = line(head, _switching(engine.switch))
+    elif engine.state in {EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG}:
+        left = line(head, _gate(snapshot, width), _speed(snapshot, width))
         name = line(clean(known(engine.profile, "")))
         if width < _NARROW and width_of(left) + 2 + width_of(name) > width:
             left = line(head, _speed(snapshot, width, zeros=False))
@@ -134,6 +152,15 @@ def _serving(reading: Reading, width: int) -> Line:
     else:
         left = line(head, _resting(reading))
     return spread(left, _identity(snapshot, width - width_of(left) - 2), width - 1)
+
+
+def _gate(snapshot: Snapshot, width: int) -> Line:
+    """That an operator has paused admission, and who, where there is room for it."""
+    gate = snapshot.requests.gate
+    if gate is None or not isinstance(snapshot.engine.switch, Missing):
+        return line("")
+    told = clean(gate) if width >= _ROOMY else "ADMISSION PAUSED"
+    return line(Span(f"{told} " if "paused" in gate else "", Role.WARN))
 
 
 def _speed(snapshot: Snapshot, width: int, *, zeros: bool = True) -> Line:
@@ -173,6 +200,15 @@ def _starting(engine: EngineInfo) -> Line:
     return line(Span(PHASES.get(name, clean(name)), Role.STRONG), f"  {spent}", left)
 
 
+def _switching(switch: SwitchInfo) -> Line:
+    """What is switched, and how far it is; what starts tells its phases in its own words."""
+    told = STEPS[switch.step]
+    if detail := clean(known(switch.detail, "")):
+        told = detail if switch.step == "prepare" else f"{told}, {detail}"
+    spent = Span(f"  {shown(switch.step_s, fmt.duration)}", Role.MUTED)
+    return line(Span(clean(switch.what), Role.STRONG), f"  {told}", spent)
+
+
 def _resting(reading: Reading) -> Line:
     engine = reading.snapshot.engine
     end = engine.exit
@@ -187,6 +223,8 @@ def _resting(reading: Reading) -> Line:
             return line("nothing runs, nothing is served ", _press(reading, "engine.start"))
         case EngineState.STOPPING:
             return line(f"{shown(engine.phase_s, fmt.duration)}")
+        case EngineState.ASLEEP:
+            return line(clean(known(engine.phase, "")))
         case _:
             return line("")
 
@@ -226,7 +264,13 @@ def _uptime(seconds: float) -> str:
 
 
 def _kind(engine: EngineInfo) -> str:
-    names = {"vllm": "vLLM", "llamacpp": "llama.cpp", "sim": "simulated", "foreign": "foreign"}
+    names = {
+        "vllm": "vLLM",
+        "llamacpp": "llama.cpp",
+        "sim": "simulated",
+        "attached": "attached",
+        "foreign": "foreign",
+    }
     return "" if isinstance(engine.kind, Missing) else names[engine.kind]
 
 
@@ -277,15 +321,23 @@ def _cost(snapshot: Snapshot, width: int) -> Line:
     head = _label("COST", width)
     if isinstance(cost.usd_per_hour, Missing) and isinstance(cost.usd_so_far, Missing):
         return line(head, Span(f"{DASH} {clean(cost.usd_per_hour.reason)}", Role.MUTED))
-    hourly = shown(cost.usd_per_hour, fmt.dollars) + "/h"
     items = [
         line(f"{shown(cost.usd_per_million.now, fmt.dollars):>{_FIGURE}}/1M now"),
         *_longer(cost),
-        line(hourly + (" with disk" if cost.includes_disk else "")),
+        line(_rate(cost)),
         _so_far(cost),
         line(Span(f"counting {cost.counted} tokens", Role.MUTED)),
     ]
     return line(head, flow(items, width - width_of(head) - 1, "   " if width >= _NARROW else "  "))
+
+
+def _rate(cost: Cost) -> str:
+    """What an hour costs, or that tokens are paid."""
+    if cost.kind == "per_token":
+        return "by the token"
+    return f"{shown(cost.usd_per_hour, fmt.dollars)}/h" + (
+        " with disk" if cost.includes_disk else ""
+    )
 
 
 def _longer(cost: Cost) -> list[Line]:

@@ -103,7 +103,7 @@ class TextDialog(Dialog[None]):
     """A text to read, as long as it wants to be."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,q", "close", "Close", show=False)]
-    KEYS = (("↑ ↓", "scroll"), ("escape", "close"))
+    KEYS: tuple[tuple[str, str], ...] = (("↑ ↓", "scroll"), ("escape", "close"))
 
     def __init__(self, title: str, draw: TextDraw) -> None:
         super().__init__(title)

@@ -18,7 +18,7 @@ from a40console.errors import ConsoleError
 from a40console.model.command import BY_ID
 from a40console.model.control import EngineStart
 from a40console.model.engine import EngineState
-from a40console.tui.availability import why_not
+from a40console.tui.availability import fix_offered, why_not
 from a40console.tui.ink import Line
 from a40console.tui.keymap import short
 from a40console.tui.panels.engine import engine_facts
@@ -39,6 +39,7 @@ BUTTONS = (
     "request.test",
     "client.env",
     "engine.clean",
+    "profile.fix",
 )
 
 
@@ -106,12 +107,16 @@ class EngineScreen(MonitorScreen):
     def show(self, reading: Reading) -> None:
         """Draw the facts, and grey the buttons that would do nothing.
 
-        Where all of them do not fit, nobody connects a client to what an engine left behind.
+        Where all of them do not fit, nobody connects a client to what an engine left behind, or
+        to one that a change of its profile must mend first.
         """
         super().show(reading)
         left_over = reading.snapshot.engine.state is EngineState.ORPHANED
+        mendable = fix_offered(reading.snapshot)
         self.query_one("#engine-clean").display = left_over
-        self.query_one("#client-env").display = not (left_over and self.has_class("-narrow"))
+        self.query_one("#profile-fix").display = mendable
+        crowded = (left_over or mendable) and self.has_class("-narrow")
+        self.query_one("#client-env").display = not crowded
         for button in self.query(Button):
             reason = why_not(BY_ID[button.name or ""], reading)
             if button.disabled is not (reason is not None):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
 
 from a40console.model.command import Command
 from a40console.model.snapshot import RecentRequest, Session, Slot
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 
 
 class SlotDialog(TextDialog):
-    """One request of the table in full."""
+    """One request of the table in full; while it runs, a key asks to abort it."""
 
     app: ConsoleApp
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x", "abort", "Abort", show=False)]
 
     def __init__(self, row: Slot | RecentRequest) -> None:
         super().__init__(f"Request {row.request_id}", self._draw_row)
         self._row = row
+        if isinstance(row, Slot):
+            self.KEYS = (("↑ ↓", "scroll"), ("x", "abort"), ("escape", "close"))
 
     def on_mount(self) -> None:
         """Follow the readings while it is open."""
@@ -34,6 +39,13 @@ class SlotDialog(TextDialog):
         text.redraw()
         if len(text.lines) != rows:
             self.on_resize()
+
+    def action_abort(self) -> None:
+        """Close, and ask about the row, on which the table's cursor still is."""
+        if not isinstance(self._row, Slot):
+            return
+        self.dismiss(None)
+        self.app.call_after_refresh(self.app.action_command, "request.abort")
 
     def _draw_row(self, width: int) -> list[Line]:
         return request_detail(self.app.reading, self._row.request_id, width)

@@ -1,0 +1,27 @@
+"""`a40console engine switch PROFILE --cost`: what a switch would cost, and nothing done."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from a40console.commands.invocation import Invocation
+from a40console.commands.output import print_json, printable
+from a40console.commands.running import reach_engine
+from a40console.model.switch_cost import SwitchCost, told
+
+
+def tell_cost(invocation: Invocation, profile: str, *, as_json: bool) -> None:
+    """Print the cost in sentences, or as JSON."""
+
+    async def ask() -> SwitchCost:
+        async with await reach_engine(invocation.paths, quiet=as_json) as client:
+            return await client.switch_cost(profile)
+
+    cost = asyncio.run(ask())
+    if as_json:
+        print_json(cost)
+        return
+    for sentence in told(cost):
+        click.echo(printable(sentence))

@@ -1,0 +1,175 @@
+"""One request's way past the gate, and its second sending where the engine was lost.
+
+An engine that dies takes with it what it was asked. As long as nothing of an answer has reached the
+client, the next engine can be asked the same, and the client need not know: once, for a request may
+be what the engine died of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from a40console.gateway.address import written_address
+from a40console.gateway.anthropic.identity import identity_of
+from a40console.gateway.asking import ask_engine
+from a40console.gateway.bodies import Body
+from a40console.gateway.clients import shown
+from a40console.gateway.hold import AdmissionGate
+from a40console.gateway.meter import Meter, Passage
+from a40console.gateway.refusals import Refusal
+from a40console.gateway.sessions import SessionBook
+from a40console.gateway.upstream import EngineSessions, Upstream, UpstreamState
+
+DYING = frozenset({500, 502, 503})
+"""What an engine may answer whose core has died, until it exits itself."""
+
+_LOOK_PERIOD_S = 0.1
+_HEALTH_S = 2.0
+_UNEXPECTED_S = 1.0
+"""So long no engine may be there with the gate open, before it is taken that none is expected."""
+
+
+class SendAgainError(Exception):
+    """The engine was lost before anything of its answer reached the client."""
+
+
+class Doors(Protocol):
+    """What admissions of every route share."""
+
+    @property
+    def gate(self) -> AdmissionGate:
+        """Where they wait."""
+
+    @property
+    def state(self) -> UpstreamState:
+        """Which engine serves."""
+
+    @property
+    def sessions(self) -> EngineSessions:
+        """How it is reached."""
+
+    @property
+    def meter(self) -> Meter:
+        """What counts them."""
+
+    @property
+    def book(self) -> SessionBook:
+        """Whose they are."""
+
+
+class Admission:
+    """One request's; one that is not metered is held without a row."""
+
+    __slots__ = ("_again", "_body", "_doors", "_inside", "_kept", "_passage", "_scope")
+
+    def __init__(self, doors: Doors, scope: Scope, passage: Passage | None) -> None:
+        self._doors = doors
+        self._scope = scope
+        self._passage = passage
+        self._body: Body | None = None
+        self._kept = 0
+        self._inside = False
+        self._again = False
+
+    async def enter(self, body: Body) -> None:
+        """Pass the gate, at once or in one's turn.
+
+        Raises:
+            Refusal: If there is no room to wait, or the wait was too long.
+        """
+        gate, passage = self._doors.gate, self._passage
+        if gate.is_free:
+            gate.under_way += 1
+        else:
+            if passage is not None:
+                self._show(passage, body)
+            await gate.enter(body.length)
+        self._inside = True
+        if self._body is None:
+            self._body = body
+            if gate.keep(body.length):
+                self._kept = body.length
+                body.keep()
+
+    @property
+    def again(self) -> bool:
+        """Whether this is its second sending."""
+        return self._again
+
+    def begun(self) -> None:
+        """Something of the answer reaches the client: it is not sent again."""
+        if self._kept and self._body is not None:
+            self._doors.gate.let_body_go(self._kept)
+            self._body.let_go()
+            self._kept = 0
+
+    def over(self) -> None:
+        """It is over, or to be begun again."""
+        self.begun()
+        if self._inside:
+            self._inside = False
+            self._doors.gate.leave()
+
+    async def lost(self, upstream: Upstream) -> bool:
+        """Whether it is to be sent again: the engine that was asked is dead or dying.
+
+        To be asked where an answer failed of which nothing has reached the client. Where an engine
+        lives, what it answers stands.
+        """
+        if self._again or not self._kept or not await self._is_gone(upstream):
+            return False
+        self._again = True
+        return True
+
+    def begin_again(self) -> None:
+        """Stand before the gate once more, as it came."""
+        passage = self._passage
+        if passage is not None:
+            if passage.sent_at_s is not None:
+                self._doors.meter.resent += 1
+                self._doors.gate.on_resent(passage)
+            passage.begin_again()
+        if self._body is not None:
+            self._body.restore()
+        self.over()
+
+    def _show(self, passage: Passage, body: Body) -> None:
+        """Say whose request waits, as far as that can be told without an engine."""
+        passage.held_at_s = self._doors.meter.clock()
+        said = body.values(("model", "metadata"))
+        passage.model = passage.model or shown(said.get("model"))
+        headers, address = Headers(scope=self._scope), written_address(self._scope)
+        self._doors.book.waits(passage, identity_of(headers, address, said.get("metadata")))
+
+    async def _is_gone(self, upstream: Upstream) -> bool:
+        """Whether the engine is no more, and another is expected in its place."""
+        gate = self._doors.gate
+        lives = await self._is_healthy(upstream)
+        left_s, unexpected_s = gate.patience_s, _UNEXPECTED_S
+        while left_s > 0:
+            now = self._doors.state.current()
+            if now is not None and now.run_id != upstream.run_id:
+                return True
+            if gate.closed is not None:
+                if now is None or not lives:
+                    return True
+                lives = await self._is_healthy(upstream)  # one that is being stopped, soon not
+            elif lives or unexpected_s <= 0:
+                return False
+            unexpected_s -= _LOOK_PERIOD_S if now is None else 0
+            left_s -= _LOOK_PERIOD_S
+            await asyncio.sleep(_LOOK_PERIOD_S)
+        return False
+
+    async def _is_healthy(self, upstream: Upstream) -> bool:
+        """Whether the engine says so: one whose core has died answers 503 until it exits."""
+        sessions = self._doors.sessions
+        try:
+            said = await ask_engine(sessions, upstream, "/health", timeout_s=_HEALTH_S)
+        except Refusal as refusal:
+            return refusal.status == 529  # busy is not dead
+        return said.status < 500

@@ -1,0 +1,220 @@
+"""The gate before the engine: while it is closed, requests wait for the engine that comes next.
+
+They wait in the order in which they came, and only so many, of so many bytes, for so long: whoever
+comes beyond that is told at once to come back. Whoever closes the gate knows that an engine is
+expected; while none is, the gate stays open and a request is refused as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from a40console.gateway.bodies import MIB
+from a40console.gateway.meter import Passage
+from a40console.gateway.refusals import Refusal
+
+RETRY_S = 10.0
+"""A client that found no room is asked to come back then: a switch lasts longer than a moment."""
+
+SPACING_S = 0.005
+"""Between two requests that are let go: the engine gets them in their order, not all at once."""
+
+PATIENCE_S = 15.0
+"""So long it may last until it is known that an engine has died: vLLM takes 3 to 5 s to exit."""
+
+KEPT_BYTES = 32 * MIB
+KEPT_BODY_BYTES = 4 * MIB
+"""Larger bodies are not kept for a second sending: those of images, not those of long talks."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLimits:
+    """What the gate may hold."""
+
+    requests: int = 128
+    bytes: int = 128 * MIB
+    """Of their bodies together."""
+
+    seconds: float = 600.0
+    """For one request; clients wait ten minutes for an answer by themselves."""
+
+
+DEFAULT_LIMITS = HoldLimits()
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    turn: asyncio.Future[None]
+    size: int
+
+
+class AdmissionGate:
+    """Lets requests to the engine, or holds them in a bounded queue.
+
+    Args:
+        limits: What may wait.
+        patience_s: How long a request that its engine gave no answer waits for the gate to be
+            closed, as a sign that the engine has died; 0 where nobody closes it.
+        on_resent: Told of each request that is sent a second time, before it is.
+    """
+
+    def __init__(
+        self,
+        limits: HoldLimits = DEFAULT_LIMITS,
+        *,
+        patience_s: float = PATIENCE_S,
+        on_resent: Callable[[Passage], object] = lambda passage: None,
+    ) -> None:
+        self.closed: str | None = None
+        """Why requests are held; None while it is open."""
+
+        self.is_free = True
+        """Whether a request may pass at once: the gate is open, and nobody waits any more."""
+
+        self.under_way = 0
+        """Requests that have passed and are not over."""
+
+        self.limits = limits
+        self.patience_s = patience_s
+        self.on_resent = on_resent
+        self._queue: deque[_Place] = deque()
+        self._held_bytes = 0
+        self._kept_bytes = 0
+        self._next: asyncio.TimerHandle | None = None
+        self._quiet = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are held."""
+        return len(self._queue)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the bodies of those that wait take."""
+        return self._held_bytes
+
+    # --- Who switches the engine --------------------------------------------------------------
+
+    def close(self, why: str) -> None:
+        """Hold what comes from now on; `why` in words that go on from "while"."""
+        self.closed = why
+        self.is_free = False
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def open(self) -> None:
+        """Let those go who wait, the first one first."""
+        if self.closed is not None:
+            self.closed = None
+            self._let_go()
+
+    async def drained(self, timeout_s: float) -> int:
+        """Wait until no request is under way any more; how many still are when the time is up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self.under_way:
+                    self._quiet.clear()
+                    await self._quiet.wait()
+        return self.under_way
+
+    # --- What passes --------------------------------------------------------------------------
+
+    def check_room(self, size: int) -> None:
+        """See whether a body of so many bytes may wait, before it is read.
+
+        Raises:
+            Refusal: If not.
+        """
+        limits = self.limits
+        if len(self._queue) >= limits.requests:
+            most = f"{limits.requests} requests"
+        elif self._held_bytes + size > limits.bytes:
+            most = f"{limits.bytes / MIB:g} MiB of requests"
+        else:
+            return
+        raise self._refusal(f"as many as it may ({most})")
+
+    async def enter(self, size: int) -> None:
+        """Pass, at once or in one's turn; `size` is the body's in bytes. Then comes `leave`.
+
+        Raises:
+            Refusal: If there is no room to wait, or the wait was too long.
+        """
+        if self.is_free:
+            self.under_way += 1
+            return
+        self.check_room(size)
+        place = _Place(asyncio.get_running_loop().create_future(), size)
+        self._queue.append(place)
+        self._held_bytes += size
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await place.turn
+        except TimeoutError:
+            pass
+        except BaseException:
+            if _granted(place):
+                self.leave()
+            raise
+        finally:
+            self._give_up(place)
+        if not _granted(place):
+            raise self._refusal(f"and none longer than {self.limits.seconds:g} s")
+
+    def leave(self) -> None:
+        """A request that has passed is over."""
+        self.under_way -= 1
+        if not self.under_way:
+            self._quiet.set()
+
+    # --- Bodies that may be sent again --------------------------------------------------------
+
+    def keep(self, size: int) -> bool:
+        """Whether a body may be kept until its answer begins; then comes `let_body_go`."""
+        if size > KEPT_BODY_BYTES or self._kept_bytes + size > KEPT_BYTES:
+            return False
+        self._kept_bytes += size
+        return True
+
+    def let_body_go(self, size: int) -> None:
+        """A body that was kept no longer is."""
+        self._kept_bytes -= size
+
+    # --- The queue ----------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        """Let the first one pass, and the next a moment later."""
+        self._next = None
+        while self._queue:
+            place = self._queue.popleft()
+            self._held_bytes -= place.size
+            if not place.turn.done():
+                self.under_way += 1
+                place.turn.set_result(None)
+                break
+        if self._queue:
+            self._next = asyncio.get_running_loop().call_later(SPACING_S, self._let_go)
+        else:
+            self.is_free = True
+
+    def _give_up(self, place: _Place) -> None:
+        if place in self._queue:
+            self._queue.remove(place)
+            self._held_bytes -= place.size
+
+    def _refusal(self, bound: str) -> Refusal:
+        why = f" while {self.closed.rstrip('.')}" if self.closed else ""
+        return Refusal(
+            529,
+            f"The gateway holds requests{why}, {bound}. Send this one again.",
+            retry_after_s=RETRY_S,
+        )
+
+
+def _granted(place: _Place) -> bool:
+    return place.turn.done() and not place.turn.cancelled()

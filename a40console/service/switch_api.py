@@ -1,0 +1,83 @@
+"""The part of the control API that says what a switch would cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from a40console.errors import NoServiceError
+from a40console.model.profile import Profile
+from a40console.model.snapshot import Snapshot
+from a40console.operations.past_starts import PastStarts
+from a40console.operations.switch_cost import LIVE_S, Known, switch_cost
+from a40console.paths import Paths
+from a40console.profiles.loader import load_profiles
+from a40console.service.board import Board
+from a40console.service.chronicle import Chronicle
+from a40console.service.history import MOST_POINTS, Question
+from a40console.service.query import as_json
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def switch_reads(
+    paths: Paths, board: Board, chronicle: Chronicle, starts: PastStarts, drain_s: float
+) -> Mapping[str, Endpoint]:
+    """The routes of a running service."""
+    routes = SwitchRoutes(
+        find_profile=lambda name: load_profiles(paths.profiles).find(name),
+        read_snapshot=lambda: board.snapshot,
+        chronicle=chronicle,
+        starts=starts,
+        drain_s=drain_s,
+    )
+    return routes.reads()
+
+
+class SwitchRoutes:
+    """Answers what it would cost to let another profile serve.
+
+    Args:
+        find_profile: By its name; raises UsageError where there is none.
+        read_snapshot: The newest one; None before the first.
+        chronicle: Speeds of the last hour.
+        starts: The engine starts.
+        drain_s: How long running requests may take to end.
+    """
+
+    def __init__(
+        self,
+        *,
+        find_profile: Callable[[str], Profile],
+        read_snapshot: Callable[[], Snapshot | None],
+        chronicle: Chronicle,
+        starts: PastStarts,
+        drain_s: float,
+    ) -> None:
+        self._find_profile = find_profile
+        self._read_snapshot = read_snapshot
+        self._chronicle = chronicle
+        self._starts = starts
+        self._drain_s = drain_s
+
+    def reads(self) -> Mapping[str, Endpoint]:
+        """Path to what answers a GET."""
+        return {"/v1/switch-cost": self._cost}
+
+    async def _cost(self, request: Request) -> Response:
+        name = request.query_params.get("profile", "")
+        profile = await asyncio.to_thread(self._find_profile, name)
+        hour = Question(since_s=-LIVE_S, until_s=None, points=MOST_POINTS, step_s=0.0)
+        history = await self._chronicle.history(hour)
+        known = Known(
+            drain_s=self._drain_s,
+            prefill_rates=[point.prefill_tokens_per_s for point in history.points],
+            starts=self._starts.of(profile.name),
+        )
+        snapshot = self._read_snapshot()
+        if snapshot is None:
+            raise NoServiceError("The service has not looked yet", remedy="Ask again in a second.")
+        return as_json(switch_cost(profile, snapshot, known))

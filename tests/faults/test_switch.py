@@ -1,0 +1,301 @@
+"""The switch of what serves, under clients that never stop asking: on the simulated engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.load import load
+from tests.live.console import Console
+
+pytestmark = pytest.mark.slow
+
+PROFILE = """
+kind = "sim"
+served_name = "{served}"
+model = "simulated/{model}"
+max_model_len = 65536
+max_running = 8
+prefix_caching = true
+tool_call_parser = "hermes"
+start_timeout_s = 20
+stall_after_s = 5
+arguments = [{arguments}]
+[speculation]
+tokens = 5
+{ladder}
+"""
+LONG = {"vllm_xargs": {"answer_tokens": 40_000}}
+SETTINGS = """
+[gateway]
+port = 0
+[service]
+interval_s = 0.3
+drain_s = 20
+"""
+
+
+class Switching(Console):
+    """A console with two profiles of one name for clients."""
+
+    def sim(
+        self,
+        name: str,
+        *faults: str,
+        model: str = "qwen3-coder-30b",
+        start_s: float = 1.0,
+        ladder: str = "",
+        served: str = "coder",
+    ) -> None:
+        words = ["--start-s", str(start_s), "--speed", "4"]
+        words += [word for fault in faults for word in ("--fault", fault)]
+        arguments = ", ".join(json.dumps(word) for word in words)
+        self.profile(
+            name, PROFILE.format(model=model, arguments=arguments, ladder=ladder, served=served)
+        )
+
+    told = 0
+    """Events before the present test."""
+
+    def events(self, kind: str = "") -> list[dict[str, Any]]:
+        lines = self.paths.events.read_text().splitlines()[self.told :]
+        return [event for event in map(json.loads, lines) if event["kind"].startswith(kind)]
+
+    def serving(self) -> str:
+        engine = self.status()["engine"]
+        assert engine["state"] == "serving", engine
+        name: str = engine["profile"]
+        return name
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """A command that goes on while the test looks."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "a40console", *words],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def until(self, holds: Any, timeout_s: float = 30) -> dict[str, Any]:
+        deadline_s = time.monotonic() + timeout_s
+        while not holds(snapshot := self.status()):
+            assert time.monotonic() < deadline_s, json.dumps(snapshot["engine"])
+            time.sleep(0.02)
+        return snapshot
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Switching]:
+    """A service whose engine is `alpha`, shared by the tests of this file."""
+    home = Path(tempfile.mkdtemp(prefix="a40w-", dir="/tmp"))
+    made = Switching(home)
+    try:
+        made.configure(SETTINGS)
+        made.sim("alpha")
+        made.sim("beta", model="kimi-linear-48b")
+        made.serve("--profile", "alpha")
+        made.succeed("wait", "ready", "--timeout", "60")
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def switching(service: Switching) -> Switching:
+    """The service with `alpha` serving, whatever the test before left."""
+    engine = service.status()["engine"]
+    if engine["state"] != "serving" or engine["profile"] != "alpha":
+        service.run("engine", "stop")
+        service.succeed("engine", "start", "alpha")
+    service.told = len(service.paths.events.read_text().splitlines())
+    return service
+
+
+def test_a_switch_under_load_fails_no_request(switching: Switching) -> None:
+    with load(switching.gateway, "coder") as clients:
+        clients.until(12)
+        switching.succeed("engine", "switch", "beta")
+        assert switching.serving() == "beta"
+        clients.until(12)
+    assert clients.errors == []
+    for kind in ("_message_stream", "_chat_stream", "_chat_whole", "_message_whole"):
+        assert clients.count(kind) > 1, kind
+    (switched,) = switching.events("engine.switched")
+    assert "switch to beta" in switched["text"]
+    assert (switched["data"]["before"], switched["data"]["after"]) == ("alpha", "beta")
+    assert ", pid " in switched["data"]["who"]
+    (canary,) = switching.events("engine.canary")
+    assert canary["data"]["completion"].startswith("passed")
+    assert canary["data"]["tool call"].startswith("passed")
+    assert canary["data"]["prefix cache"].startswith("passed")
+
+
+def test_a_restart_under_load_fails_no_request(switching: Switching) -> None:
+    before = switching.status()["engine"]["id"]
+    with load(switching.gateway, "coder") as clients:
+        clients.until(8)
+        switching.succeed("engine", "restart")
+        clients.until(8)
+    assert clients.errors == []
+    engine = switching.status()["engine"]
+    assert engine["profile"] == "alpha"
+    assert engine["id"] != before
+
+
+@pytest.mark.parametrize("phase", ["starting", "capture"])
+def test_a_switch_that_fails_puts_back_what_served(switching: Switching, phase: str) -> None:
+    switching.sim("broken", f"crash={phase}")
+    with load(switching.gateway, "coder") as clients:
+        clients.until(4)
+        done = switching.run("engine", "switch", "broken")
+        assert done.returncode == 4, (done.stdout, done.stderr)
+        assert "broken did not start" in done.stderr
+        assert "alpha serves again" in done.stderr
+        assert switching.serving() == "alpha"
+        clients.until(4)
+    assert clients.errors == []
+    (rolled,) = switching.events("engine.rolled_back")
+    assert "alpha is put back" in rolled["text"]
+
+
+def test_an_engine_that_writes_gibberish_is_not_let_to_clients(switching: Switching) -> None:
+    switching.sim("mad", "junk")
+    with load(switching.gateway, "coder", clients=4) as clients:
+        clients.until(4)
+        done = switching.run("engine", "switch", "mad")
+        assert done.returncode == 6, (done.stdout, done.stderr)
+        assert "does not stand the canary" in done.stderr
+        assert switching.serving() == "alpha"
+        clients.until(4)
+    assert clients.errors == []
+
+
+LADDER = """
+[[placements]]
+max_model_len = 1000000
+[[placements]]
+max_model_len = 32768
+max_running = 4
+"""
+
+
+def test_a_ladder_is_tried_in_order_and_what_serves_says_which_rung(switching: Switching) -> None:
+    switching.sim("tall", ladder=LADDER)
+    text = (switching.paths.profiles / "tall.toml").read_text()
+    switching.profile("tall", text.replace("max_model_len = 65536", "max_model_len = 2000000"))
+    with load(switching.gateway, "coder", clients=4) as clients:
+        clients.until(4)
+        said = switching.succeed("engine", "switch", "tall")
+        assert "placement 2 of 2: max_model_len 32768, max_running 4" in said
+        clients.until(4)
+    assert clients.errors == []
+    failed = [event["data"] for event in switching.events("engine.placement_failed")]
+    assert [event["rung"] for event in failed] == ["0 of 2", "1 of 2"]
+    assert {event["kind"] for event in failed} <= {"rejected", "out_of_memory"}
+    assert switching.status()["engine"]["max_model_len"] == 32768
+
+
+def test_a_stop_in_mid_switch_lets_nobody_hang(switching: Switching) -> None:
+    switching.sim("slow", start_s=30.0)
+    with load(switching.gateway, "coder", clients=4) as clients:
+        clients.until(4)
+        command = switching.begin("engine", "switch", "slow")
+        switching.until(lambda now: now["engine"]["phase"] == "load")
+        asked_s = time.monotonic()
+        switching.succeed("engine", "stop")
+        assert time.monotonic() - asked_s < 10
+        clients.until(4, timeout_s=10)
+    output, _ = command.communicate(timeout=20)
+    assert command.returncode == 5, output
+    assert "interrupted by a stop" in output
+    assert switching.status()["engine"]["state"] == "stopped"
+    told = [each.error for each in clients.errors]
+    assert told
+    assert all("No engine runs" in error or "is stopping" in error for error in told), told
+
+
+def test_a_second_operator_is_refused_and_told_who_is_at_it(switching: Switching) -> None:
+    switching.sim("slow", start_s=6.0)
+    first = switching.begin("engine", "switch", "slow")
+    switching.until(lambda now: now["engine"]["state"] == "starting")
+    second = switching.run("engine", "switch", "beta")
+    assert second.returncode == 5, (second.stdout, second.stderr)
+    assert "A switch to slow is under way" in second.stderr
+    assert f"pid {first.pid}" in second.stderr
+    output, _ = first.communicate(timeout=60)
+    assert first.returncode == 0, output
+    assert switching.serving() == "slow"
+
+
+def test_a_drain_is_bounded_and_what_is_cut_is_said(switching: Switching) -> None:
+    long = load(switching.gateway, "coder", clients=2, answer_tokens=40_000, extras=LONG)
+    with long as clients:
+        switching.until(lambda now: now["requests"]["running"] == 2)
+        began_s = time.monotonic()
+        command = switching.begin("engine", "switch", "beta", "--drain", "2")
+        snapshot = switching.until(lambda now: now["engine"]["state"] == "draining")
+        assert snapshot["engine"]["phase"] == "drain"
+        clients.extras, clients.answer_tokens = {}, 20
+        output, _ = command.communicate(timeout=60)
+        assert command.returncode == 0, output
+        assert 2 <= time.monotonic() - began_s < 20
+        assert "cut: 2 requests" in output
+        clients.until(2)
+    (drained,) = switching.events("engine.drained")
+    assert "2 requests still ran after 2 s" in drained["text"]
+
+
+def test_a_crash_is_restarted_while_clients_wait(switching: Switching) -> None:
+    with load(switching.gateway, "coder") as clients:
+        clients.until(8)
+        os.kill(switching.status()["engine"]["pid"], signal.SIGKILL)
+        switching.until(lambda now: now["engine"]["restarts"] == 1)
+        switching.until(lambda now: now["engine"]["state"] == "serving")
+        clients.until(8)
+    cut = [each.error for each in clients.errors]
+    assert all("cut short" in error for error in cut), cut  # what had begun cannot be saved
+    assert len(cut) <= 8
+    assert switching.serving() == "alpha"
+
+
+def test_a_service_that_is_killed_in_mid_switch_finds_the_start_again(
+    switching: Switching,
+) -> None:
+    switching.sim("slow", start_s=12.0)
+    command = switching.begin("engine", "switch", "slow")
+    starting = switching.until(lambda now: now["engine"]["phase"] == "load")
+    os.kill(starting["service"]["pid"], signal.SIGKILL)
+    output, _ = command.communicate(timeout=60)
+    assert command.returncode == 3, output
+    with load(switching.gateway, "coder", clients=4) as clients:
+        clients.until(4, timeout_s=40)
+    assert clients.errors == []
+    engine = switching.status()["engine"]
+    assert (engine["profile"], engine["state"]) == ("slow", "serving")
+    assert engine["pid"] == starting["engine"]["pid"]
+
+
+def test_where_the_policy_gives_up_clients_are_told(switching: Switching) -> None:
+    used = switching.paths.events.read_text().count('"engine.restarting"')
+    switching.sim("frail", "crash=1")
+    with load(switching.gateway, "coder", clients=4) as clients:
+        clients.until(4)
+        switching.run("engine", "switch", "frail")
+        switching.wait_for(lambda: len(switching.events("engine.ended")) == 4 - used, 90)
+        clients.until(4, timeout_s=10)
+    assert "frail failed" in clients.errors[-1].error
+    assert len(switching.events("engine.restarting")) == 3 - used
