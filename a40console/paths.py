@@ -83,6 +83,11 @@ class Paths:
         return self.state / "desired.json"
 
     @property
+    def fallback(self) -> Path:
+        """What served before a switch that is not over."""
+        return self.state / "fallback.json"
+
+    @property
     def turned(self) -> Path:
         """What the running profile's file says of what a command turned since."""
         return self.state / "turned.json"

@@ -58,6 +58,7 @@ async def _run(invocation: Invocation, settings: Settings, say: Say) -> int:
     async with await ensure_service(invocation.paths) as client:
         remote = invocation.paths.remote
         talk = Talk(client, settings, say, demo=is_demo(invocation.paths), remote=remote)
+        talk.forbid(invocation.paths.forbidden)
         return await talk.run(_lines())
 
 
@@ -107,6 +108,10 @@ class Talk:
         self._last: list[str] = []
         self._known = asyncio.Event()
         self._limit_told_s = 0.0
+
+    def forbid(self, who: str) -> None:
+        """Do nothing that acts, because `who` forbade it; nobody where it is empty."""
+        self._desk.forbidden = who
 
     async def run(self, lines: AsyncIterator[str]) -> int:
         """Until the lines end or one of them says so."""

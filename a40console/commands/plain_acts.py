@@ -14,6 +14,7 @@ from a40console.commands.sentences import Detail, explained, sentence, spoken
 from a40console.commands.session_words import session_sentences
 from a40console.commands.verdict import cost_line
 from a40console.errors import ConsoleError
+from a40console.model import switch_cost
 from a40console.model.command import COMMANDS, Command
 from a40console.model.control import CommandResult, ProfileSummary, Trouble
 from a40console.model.snapshot import Snapshot
@@ -44,6 +45,9 @@ class Desk:
     """Why no service answers; None while one does."""
 
     detail: Detail = "normal"
+    forbidden: str = ""
+    """Who forbade to act from here; empty where nobody did."""
+
     muted: bool = False
     """Whether alarms ring not."""
 
@@ -60,6 +64,7 @@ class Desk:
             unread=0,
             past=self.past,
             keymap=self.keys,
+            forbidden=self.forbidden,
         )
 
 
@@ -143,6 +148,9 @@ class Acts:
                 self._say("Nothing done.")
                 return
             arguments[command.argument] = chosen
+        if command.id == "engine.switch":
+            for text in switch_cost.told(await self._client.switch_cost(arguments["profile"])):
+                self._say(sentence(text))
         if command.confirm and not await self._confirmed(command):
             self._say("Nothing done.")
             return

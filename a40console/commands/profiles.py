@@ -24,8 +24,9 @@ from a40console.engines.capability import find_program
 from a40console.engines.speculation_cost import costs_of_ready
 from a40console.errors import CheckFailedError, RefusedError
 from a40console.model.control import ProfileSummary
-from a40console.model.profile import ModelFile, Profile, Speculation
+from a40console.model.profile import ModelFile, Profile, Speculation, TokenPrice
 from a40console.operations.catalogue import summarise
+from a40console.operations.ladder import rung_in_words, rungs
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles, parse_profile
 from a40console.telemetry.cgroup import Cgroups
@@ -34,7 +35,9 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE
 _KEY = re.compile(r"[\w.-]+(?= is | must |: )")
 _NEXT_FAULT = re.compile(r"; (?=[\w.-]+(?: is | must |: ))")
 HIDDEN = "(set)"
-SHOWN_APART = ("name", "title", "known_issues", "shape")
+SHOWN_APART = ("name", "title", "known_issues", "shape", "placements")
+TOLD_WHERE_OTHERWISE = {"implementation": "python", "served": True}
+"""Settings that say nothing as they mostly are."""
 
 
 @click.group()
@@ -230,8 +233,12 @@ def _described(profile: Profile, summary: ProfileSummary) -> Iterator[str]:
     yield ""
     for item in fields(profile):
         value = getattr(profile, item.name)
-        if item.name not in SHOWN_APART and value not in (None, (), {}):
+        if item.name in SHOWN_APART or value == TOLD_WHERE_OTHERWISE.get(item.name):
+            continue
+        if value not in ((), {}):
             yield f"{item.name:<24}{_value(value)}"
+    for rung in range(1, rungs(profile)):
+        yield f"{'ladder':<24}{rung_in_words(profile, rung)}"
     for cost in costs_of_ready(profile):
         yield f"speculation, on or off  {cost}"
     for issue in profile.known_issues:
@@ -246,7 +253,7 @@ def _value(value: object) -> str:
             return " ".join(map(str, value))
         case dict():
             return "  ".join(f"{name}={_value(item)}" for name, item in value.items())
-        case Speculation() | ModelFile():
+        case Speculation() | ModelFile() | TokenPrice():
             return _value({key: item for key, item in asdict(value).items() if item is not None})
         case _:
             return str(value)

@@ -34,6 +34,8 @@ LONGEST_EVENT_BYTES = 4 * 2**20
 
 READY = "Application startup complete."
 REFUSED = (401, 403)
+MOVED = (301, 302, 303, 307, 308)
+"""Not followed: the key is shown nowhere but where the profile says."""
 
 
 class StartError(Exception):
@@ -52,17 +54,22 @@ class Charged:
 
     running: int = 0
 
-    def take(self, usage: object) -> bool:
-        """Add what one answer said; whether it said anything."""
+    def settle(self, usage: object, *, billed: bool) -> None:
+        """Add what one answer said.
+
+        Args:
+            usage: As it said it; None where it did not.
+            billed: Whether it was charged in any case.
+        """
         if not isinstance(usage, dict):
-            return False
+            self.untold += billed
+            return
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         cached = usage.get("cached_tokens") if cached is None else cached
         self.prompt += _count(usage.get("prompt_tokens"))
         self.cached += min(_count(cached), _count(usage.get("prompt_tokens")))
         self.generated += _count(usage.get("completion_tokens"))
-        return True
 
 
 class UsageReader:
@@ -153,7 +160,9 @@ class Forwarder:
         """
         url, timeout = f"{self._base_url}/models", aiohttp.ClientTimeout(total=ASK_S)
         try:
-            async with self._session.get(url, headers=self._headers, timeout=timeout) as answer:
+            async with self._session.get(
+                url, headers=self._headers, timeout=timeout, allow_redirects=False
+            ) as answer:
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise StartError(
@@ -161,7 +170,7 @@ class Forwarder:
             ) from error
         if status in REFUSED:
             raise StartError(f"endpoint refused the key: HTTP {status} of {url}")
-        if status >= 500:
+        if status >= 500 or status in MOVED:
             raise StartError(f"endpoint fails: HTTP {status} of {url}")
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -203,18 +212,26 @@ class Forwarder:
             return _error(400, "the body is no object")
         body["model"] = self._model
         url = self._base_url + request.path.removeprefix("/v1")
+        reader = UsageReader(streamed=body.get("stream") is True)
         self.charged.running += 1
+        billed = True  # also where the client leaves before anything came
         try:
-            async with self._session.post(url, json=body, headers=self._headers) as answer:
-                return await self._pass_on(request, answer)
+            async with self._session.post(
+                url, json=body, headers=self._headers, allow_redirects=False
+            ) as answer:
+                billed = answer.status == 200
+                return await self._pass_on(request, answer, reader)
+        except aiohttp.ClientConnectorError as error:
+            billed = False
+            return _error(502, f"the endpoint was not reached: {error}")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            told = str(error) or type(error).__name__
-            return _error(502, f"the endpoint was not reached: {told}")
+            return _error(502, f"the endpoint broke off: {str(error) or type(error).__name__}")
         finally:
             self.charged.running -= 1
+            self.charged.settle(reader.end(), billed=billed)
 
     async def _pass_on(
-        self, request: web.Request, answer: aiohttp.ClientResponse
+        self, request: web.Request, answer: aiohttp.ClientResponse, reader: UsageReader
     ) -> web.StreamResponse:
         """The endpoint's answer, as it comes.
 
@@ -222,7 +239,6 @@ class Forwarder:
         half an answer for a whole one.
         """
         kind = answer.headers.get("Content-Type", "application/json")
-        reader = UsageReader(streamed="event-stream" in kind)
         out = web.StreamResponse(status=answer.status, headers={"Content-Type": kind})
         if (wait := answer.headers.get("Retry-After")) is not None:
             out.headers["Retry-After"] = wait
@@ -235,9 +251,6 @@ class Forwarder:
             if request.transport is not None:
                 request.transport.abort()
             return out
-        finally:
-            if not self.charged.take(reader.end()) and answer.status == 200:
-                self.charged.untold += 1
         await out.write_eof()
         return out
 
@@ -257,10 +270,10 @@ async def serve(asked: argparse.Namespace, key: str | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
+    # A connection that was kept may just be closing, and its request would be lost.
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with aiohttp.ClientSession(
-        timeout=timeout,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        connector=aiohttp.TCPConnector(limit=0),
+        timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), connector=connector
     ) as session:
         forwarder = Forwarder(
             session,
@@ -272,8 +285,12 @@ async def serve(asked: argparse.Namespace, key: str | None) -> None:
         )
         _say(f"asking {asked.base_url} for its models")
         await forwarder.greet()
+        # Cancelled where a client leaves: what nobody reads any more would still be charged.
         runner = web.AppRunner(
-            forwarder.application(), access_log=None, shutdown_timeout=SHUTDOWN_S
+            forwarder.application(),
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_S,
+            handler_cancellation=True,
         )
         await runner.setup()
         try:

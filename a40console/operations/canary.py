@@ -30,6 +30,7 @@ def scaled_{n}(values: list[float], factor: float = {n}.5) -> list[float]:
 
 
 """
+_NO_ROUTE = (404, 405, 501)
 _TOOL = "open_file"
 _ARGUMENTS = {"path": "src/parser.py", "line": 42}
 
@@ -112,6 +113,9 @@ def _code(profile: Profile) -> str:
 
 async def _complete(ask: Ask, profile: Profile, prompt: str) -> tuple[Answer, CanaryCheck]:
     answer = await ask("completions", _body(profile, CODE_TOKENS, prompt=prompt))
+    if answer.status in _NO_ROUTE:
+        told = f"the engine takes no completions: {answer.error}"
+        return answer, CanaryCheck("completion", None, told)
     lead = prompt.rpartition("\n")[2]
     told = answer.error or damage(answer.text) or broken_code(answer.text, lead)
     if told:

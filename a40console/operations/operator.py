@@ -11,12 +11,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
-from a40console.engines.process import EngineProcess, ProcessState
 from a40console.errors import ConsoleError, RefusedError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
-from a40console.operations import desire, record
-from a40console.operations.adoption import adopted_status
+from a40console.operations import desire
 from a40console.operations.applying import Edits, apply_edited
 from a40console.operations.climbing import Climber
 from a40console.operations.edited_profile import take_over
@@ -25,6 +23,7 @@ from a40console.operations.gatekeeping import Gatekeeper
 from a40console.operations.life import EngineLife, Wanted
 from a40console.operations.live_speculation import LiveSpeculation, started_depth
 from a40console.operations.preflight import Preflight
+from a40console.operations.resumption import Resumption
 from a40console.operations.revival import Revival
 from a40console.operations.roles import Admission, Recorder, Starter
 from a40console.operations.status import EngineStatus, refuse_another
@@ -32,7 +31,7 @@ from a40console.operations.steps import Interruptible
 from a40console.operations.switch import Canary, Change, Switch
 from a40console.operations.turned import forget_turned, note_turned
 from a40console.operations.under_way import UnderWay
-from a40console.operations.watch import Explain, RestartPolicy, ended_by_itself
+from a40console.operations.watch import Explain, RestartPolicy
 from a40console.operations.who import asking
 from a40console.paths import Paths
 
@@ -68,6 +67,7 @@ class EngineOperator:
     ) -> None:
         self._runs = paths.engine_runs
         self._desired_file = paths.desired
+        self._fallback_file = paths.fallback
         self._turned_file = paths.turned
         self._find_profile = find_profile
         self._record = recorder
@@ -92,7 +92,23 @@ class EngineOperator:
             clock=clock,
         )
         self._climber = Climber(self._life, recorder)
-        self._switch = Switch(self._life, self._climber, self._gate, works.canary, recorder)
+        self._switch = Switch(
+            self._life,
+            self._climber,
+            self._gate,
+            works.canary,
+            recorder,
+            fallback_file=paths.fallback,
+        )
+        self._resumption = Resumption(
+            paths,
+            self._life,
+            self._climber,
+            self._gate,
+            turn=self._turn,
+            recorder=recorder,
+            explain=works.explain,
+        )
         self._revival = Revival(
             self._life, self._climber, self._gate, works.policy, self._turn, recorder
         )
@@ -167,6 +183,7 @@ class EngineOperator:
             refuse_another(self.status, starting=self.busy)
             if read_anew:
                 forget_turned(self._turned_file)
+            desire.forget(self._fallback_file)
             await self._climber.climb(Wanted(profile))
 
     async def stop(self) -> str:
@@ -187,6 +204,7 @@ class EngineOperator:
                 life.publish(replace(self.status, state=EngineState.STOPPING, phase=None))
             async with self._turn:
                 desire.forget(self._desired_file)
+                desire.forget(self._fallback_file)
                 life.unwanted = True
                 if life.process is not None:
                     return await life.take_down(life.process)
@@ -265,31 +283,7 @@ class EngineOperator:
 
         One that ended while no service watched is explained, and what was desired of it stays.
         """
-        run, life = record.latest(self._runs), self._life
-        process = EngineProcess.recorded(run.folder(self._runs)) if run else None
-        if run is None or process is None:
-            return False
-        status = adopted_status(run, process, life.clock())
-        if process.state() is ProcessState.ENDED:
-            if desire.desired(self._desired_file) is not None:
-                ending = ended_by_itself(status, self._explain(process, status))
-                life.publish(ending.status)
-                self._record(ending.kind, ending.text, "error", ending.evidence)
-            return False
-        life.process = process
-        status = replace(status, profile=desire.turned_since(status.profile, self._desired_file))
-        if status.state is EngineState.ORPHANED:
-            status = replace(status, end=self._explain(process, status).end)
-        life.publish(status)
-        age_s = life.clock() - process.identity.started_monotonic_s
-        self._record("engine.adopted", f"{run.profile.name}, {age_s:.0f} s old, is taken over")
-        if status.state is not EngineState.STARTING:
-            life.watch(process)
-            return True
-        async with self._turn:
-            with self._gate.held(f"{run.profile.name} is started"):
-                await life.step.run(life.see_ready(status, process))
-        return True
+        return await self._resumption.adopt()
 
     def note_failure(self, error: ConsoleError) -> None:
         """A start that could not even begin is told like one that failed."""
@@ -318,6 +312,8 @@ class EngineOperator:
         bound_s = self._drain_s if drain_s is None else drain_s
         change = Change(what=what, profile=profile, rung=rung, drain_s=bound_s, who=asking())
         with self._alone(change):
+            if self.status.state is EngineState.ORPHANED:
+                refuse_another(self.status, starting=self.busy)
             await self._preparing.run(self._preflight.demand(profile, self.status, self._tell))
             self._tell("")
             async with self._turn:

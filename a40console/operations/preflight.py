@@ -33,6 +33,9 @@ SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 """Workers of one engine hand tensors and NCCL's messages through it."""
 
 FETCHED = ("missing", "partial")
+_PLACES = ("/", "./", "../", "~")
+"""How a model's name begins that can only be a place on this disk."""
+
 
 Outcome = Literal["passed", "skipped"]
 
@@ -114,6 +117,8 @@ class Preflight:
                 evidence=f"{model.path}: {model.detail}",
                 remedy=f"Fetch it anew: a40console models fetch {profile.name}",
             )
+        if model.state in FETCHED and not profile.model.startswith(_PLACES):
+            return Finding("model", "skipped", f"{profile.model} is for the engine to find")
         if model.state in FETCHED:
             raise RefusedError(
                 f"The model of {profile.name} is not here",

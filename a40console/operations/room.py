@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 
-from a40console.engines.fit import Fit
+from a40console.engines.fit_result import Fit
 from a40console.errors import RefusedError
 from a40console.model.figures import Missing, number
 from a40console.model.profile import Profile

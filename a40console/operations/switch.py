@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from a40console.errors import CheckFailedError, ConsoleError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
 from a40console.model.profile import Profile
+from a40console.operations import desire
 from a40console.operations.canary import CanaryReport
 from a40console.operations.climbing import Climber
 from a40console.operations.gatekeeping import Gatekeeper
@@ -85,7 +87,10 @@ class Switch:
         gate: Gatekeeper,
         canary: Canary,
         recorder: Recorder,
+        *,
+        fallback_file: Path,
     ) -> None:
+        self._fallback_file = fallback_file
         self._life = life
         self._climber = climber
         self._gate = gate
@@ -105,6 +110,8 @@ class Switch:
         with self._gate.held(_why_held(change, before)), passage.part("held"):
             with passage.part("drain"):
                 cut = await self._drain(change)
+            if before is not None:
+                desire.remember(self._fallback_file, before.profile)
             if life.process is not None:
                 with passage.part("stop"):
                     await life.take_down(life.process)
@@ -115,7 +122,10 @@ class Switch:
             except ConsoleError as error:
                 if before is None or life.status.state is EngineState.ORPHANED:
                     raise
-                raise await self._put_back(change, before, error) from error
+                error = await self._put_back(change, before, error)
+                desire.forget(self._fallback_file)
+                raise error
+        desire.forget(self._fallback_file)
         return self._told(change, before, passage, cut)
 
     async def _drain(self, change: Change) -> int:

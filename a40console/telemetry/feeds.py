@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from a40console.model.engine import Endpoint
 from a40console.model.figures import Missing
@@ -14,11 +13,12 @@ from a40console.model.snapshot import Gpu, SourceStatus
 from a40console.telemetry import llamacpp, vllm, vllm_plugin
 from a40console.telemetry.aliases import FORWARDER
 from a40console.telemetry.blocks import Source
+from a40console.telemetry.evidence import Evidence
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.llamacpp import LlamaCppSource
 from a40console.telemetry.polling import EventSink, Poller
 from a40console.telemetry.progress import StandstillClock
-from a40console.telemetry.reading import EngineReading, LiveDepth
+from a40console.telemetry.reading import EngineReading
 from a40console.telemetry.sim import SOURCE as SIMULATED_GPUS
 from a40console.telemetry.sim import SimulatedGpus
 from a40console.telemetry.timeline import Count, Timeline
@@ -30,38 +30,6 @@ HEALTH_PERIOD_S = 2.0
 _KEPT_ENDED = 256
 _ONE_RESTART_S = 10.0
 """Two sources see the same restart within this."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What the sources hold at one instant, with the best source for each purpose."""
-
-    engine: Literal["vLLM", "llama.cpp"]
-    rows: tuple[EngineRow, ...] | None
-    """Live requests by the engine's own word; None where it does not list them."""
-
-    rows_at_s: float
-    ended: tuple[EngineRow, ...]
-    timeline: Timeline
-    by_order: bool
-    """Whether rows carry no ids of ours."""
-
-    counters: Source
-    """Speed and requests."""
-
-    metrics: Source
-    """Caches, latencies and settings."""
-
-    metrics_usable: bool
-    """Whether the last reading of the metrics still counts."""
-
-    speculation: Source
-    speculating: bool | None
-    paused: bool | None
-    live_depth: LiveDepth | None = None
-    """The depth of speculation by the worker's own word."""
-
-    controls: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.request import EngineRow, GatewayRow
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.telemetry.blocks import decode_passes_per_s
-from a40console.telemetry.feeds import Evidence
+from a40console.telemetry.evidence import Evidence
 from a40console.telemetry.matching import (
     Pair,
     ended_since,

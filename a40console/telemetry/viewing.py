@@ -17,7 +17,8 @@ from a40console.telemetry.blocks import (
     requests,
     throughput,
 )
-from a40console.telemetry.feeds import Evidence, LlamaFeed, VllmFeed
+from a40console.telemetry.evidence import Evidence
+from a40console.telemetry.feeds import LlamaFeed, VllmFeed
 from a40console.telemetry.joining import Joined
 from a40console.telemetry.latency import FirstTokens, latency
 from a40console.telemetry.progress import Progress

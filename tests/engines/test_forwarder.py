@@ -59,6 +59,7 @@ class Endpoint:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.breaks_off = False
+        self.waiting, self.left = asyncio.Event(), asyncio.Event()
         self.app = web.Application()
         self.app.router.add_get("/v1/models", self._models)
         self.app.router.add_post("/v1/chat/completions", self._chat)
@@ -77,6 +78,12 @@ class Endpoint:
         if body["messages"][0]["content"] == "too much":
             error = {"error": {"message": "slow down"}}
             return web.json_response(error, status=429, headers={"Retry-After": "7"})
+        if body["messages"][0]["content"] == "wait":
+            self.waiting.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.left.set()
         if not body.get("stream"):
             return web.json_response({"choices": [], "usage": USAGE})
         out = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -113,7 +120,7 @@ async def endpoint_at(folder: Path) -> AsyncIterator[tuple[Endpoint, str]]:
     endpoint = Endpoint()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    runner = web.AppRunner(endpoint.app)
+    runner = web.AppRunner(endpoint.app, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
@@ -219,6 +226,24 @@ async def test_half_an_answer_does_not_end_like_a_whole_one(certificate: Path) -
             async with session.post("http://x/v1/chat/completions", json=body) as answer:
                 await answer.read()
         assert (await charged(session))["a40console:charged_untold_requests_total"] == 1
+
+
+async def test_a_client_that_leaves_in_the_prefill_ends_the_work_there(certificate: Path) -> None:
+    body = {"model": "ours", "messages": [{"role": "user", "content": "wait"}]}
+    async with (
+        endpoint_at(certificate) as (endpoint, url),
+        forwarding(url, environment_of(certificate)) as (session, _),
+    ):
+        asking = asyncio.create_task(session.post("http://x/v1/chat/completions", json=body))
+        await asyncio.wait_for(endpoint.waiting.wait(), 10)
+        asking.cancel()
+        await asyncio.wait_for(endpoint.left.wait(), 10)
+        for _ in range(100):
+            told = await charged(session)
+            if told["a40console:charged_untold_requests_total"]:
+                break
+            await asyncio.sleep(0.05)
+        assert told["a40console:charged_untold_requests_total"] == 1
 
 
 async def test_a_key_that_is_refused_ends_the_start_and_is_named(certificate: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -74,3 +76,17 @@ def test_a_service_that_is_read_only_refuses_everybody() -> None:
         assert "admission.pause: read-only" in events
         doctor = made.run("doctor")
         assert doctor.returncode in (0, 6)
+
+
+def test_in_sentences_it_says_so_before_anything_is_asked(served: Console) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "a40console", "--read-only", "--plain"],
+        env=served.environment,
+        input="stop service\npause admission\nquit\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.count("Not now: read-only, forbidden by: this console was started with") == 2
+    assert "Type yes" not in done.stdout

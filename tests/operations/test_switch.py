@@ -193,6 +193,37 @@ async def test_a_switch_while_a_crashed_engine_waits_for_its_restart(home: Path)
         await ended(made)
 
 
+async def test_a_switch_that_its_service_did_not_end_is_rolled_back_by_the_next(
+    bench: Bench,
+    home: Path,
+) -> None:
+    await bench.operator.start("a")
+    bench.starter.hold("b")
+    switching = asyncio.create_task(bench.operator.switch("b"))
+    await until_launched(bench, 2)
+    await bench.operator.close()
+    await asyncio.gather(switching, return_exceptions=True)
+    later = make_bench(home)
+    later.starter.broken.add("b")
+    try:
+        assert await later.operator.adopt()
+        status = later.operator.status
+        assert status.state is EngineState.SERVING
+        assert status.profile is not None
+        assert status.profile.name == "a"
+        assert later.events.count("engine.rolled_back") == 1
+        assert later.gate.closed is None
+        assert not later.paths.fallback.exists()
+    finally:
+        await ended(later)
+
+
+async def test_what_was_switched_leaves_nothing_to_fall_back_on(bench: Bench) -> None:
+    await bench.operator.start("a")
+    await bench.operator.switch("b")
+    assert not bench.paths.fallback.exists()
+
+
 async def test_only_who_closed_the_gate_last_opens_it(bench: Bench) -> None:
     keeper = Gatekeeper(bench.gate)
     first = keeper.close("one is at it")

@@ -117,7 +117,7 @@ def test_what_is_paid_by_the_token_has_no_rate_by_the_hour(width: int) -> None:
     )
     snapshot = make.snapshot(cost=cost)
     said = " ".join(text(cost_facts(snapshot, fake_past.spending(), width)).split())
-    assert said.startswith("─ Paid by the token prompts counted too ─")
+    assert said.startswith("─ Paid by the token prompts too ─")
     assert "so far $0.27 since engine start" in said
     assert "a million $53.40 all that was charged ÷ generated" in said
     assert "/h" not in said

@@ -135,7 +135,7 @@ def _wait_until_healthy(server: Server) -> None:
             if _listens(server.socket) and client.get("/health").status_code == 200:
                 return
             time.sleep(0.5)
-    pytest.fail(f"vLLM did not start:\n{server.log.read_text()[-4000:]}")
+    pytest.fail(f"vLLM did not start:\n{server.log.read_text()[-16000:]}")
 
 
 def _listens(path: Path) -> bool:

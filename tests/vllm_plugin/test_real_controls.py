@@ -26,12 +26,12 @@ NEARLY_TIED = 0.05
 
 
 SURPRISE = """
-import functools, os
+import functools, importlib.util, os, sys
 
-def load():
-    from vllm.v1.spec_decode.ngram_proposer import NgramProposer
+MODULE = "vllm.v1.spec_decode.ngram_proposer"
 
-    original = NgramProposer.propose
+def surprise(module):
+    original = module.NgramProposer.propose
 
     @functools.wraps(original)
     def propose(*args, **kwargs):
@@ -39,7 +39,24 @@ def load():
         surprising = os.path.exists(os.environ["TEST_SURPRISE_FILE"])
         return [tuple(draft) for draft in drafts] if surprising else drafts
 
-    NgramProposer.propose = propose
+    module.NgramProposer.propose = propose
+
+class Finder:
+    # The module is changed as vLLM imports it: earlier, its imports would come in vLLM's way.
+    def find_spec(self, name, path=None, target=None):
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        run = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: (run(module), surprise(module))
+        return spec
+
+def load():
+    if MODULE in sys.modules:
+        surprise(sys.modules[MODULE])
+    else:
+        sys.meta_path.insert(0, Finder())
 """
 """Another plugin: once a file is there, drafts in a form that vLLM takes and ours does not know."""
 

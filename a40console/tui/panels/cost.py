@@ -71,7 +71,7 @@ def _paid_by_token(snapshot: Snapshot, width: int) -> list[Line]:
     """What an endpoint charged, and what that comes to by the tokens that it wrote."""
     cost = snapshot.cost
     since = f"since {clean(cost.since)}" if cost.since else ""
-    lines = [heading("Paid by the token", "prompts counted too", width)]
+    lines = [heading("Paid by the token", "prompts too", width)]
     lines += _row("so far", cost.usd_so_far, "", since, "", width)
     detail = "all that was charged ÷ generated tokens"
     return [*lines, *_row("a million", cost.usd_per_million.now, "", detail, "", width)]

@@ -9,12 +9,14 @@ from textual.geometry import Size
 from a40console.model.control import EngineStart
 from a40console.model.figures import Figure, Missing, Text, number
 from a40console.model.snapshot import Difference, EngineInfo, Snapshot, SourceStatus
+from a40console.model.switching import SwitchInfo
 from a40console.tui import format as fmt
 from a40console.tui.availability import LIVING
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of, wrap
 from a40console.tui.panels.frame import heading
 from a40console.tui.panels.starts import STARTING, command_line, history, present_start
+from a40console.tui.panels.verdict import STEPS
 from a40console.tui.reading import Reading
 
 _LABEL = 16
@@ -135,6 +137,8 @@ def _facts(engine: EngineInfo, gate: str | None) -> list[tuple[str, Text | Line]
     return [
         ("state", engine.state.value),
         ("profile", engine.profile),
+        *([] if isinstance(engine.placement, Missing) else [("placement", engine.placement)]),
+        *_switched(engine.switch),
         ("model", engine.model),
         ("served as", engine.served_name),
         ("kind", engine.kind),
@@ -149,6 +153,14 @@ def _facts(engine: EngineInfo, gate: str | None) -> list[tuple[str, Text | Line]
         ("start", engine.id),
         ("argv digest", engine.argv_digest),
     ]
+
+
+def _switched(switch: SwitchInfo | Missing) -> list[tuple[str, Text | Line]]:
+    """What is under way, and who asked for it; nothing where nothing is."""
+    if isinstance(switch, Missing):
+        return []
+    told = f"{clean(switch.what)}, {STEPS[switch.step]}"
+    return [("switch", line(Span(told, Role.WARN))), ("asked for by", switch.who)]
 
 
 def _paused(engine: EngineInfo) -> list[tuple[str, Text | Line]]:
