@@ -10,6 +10,7 @@ from a40console.model.event import Event, Severity
 from a40console.model.figures import Figure, Missing, Text
 
 NOT_RECORDED = Missing("not recorded")
+NOT_TOLD = Missing("not told")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +293,8 @@ class SpendingHour:
     """Seconds in which prompts were read or something was generated."""
 
     usd_per_million: Figure
+    priced_tokens: Figure = NOT_TOLD
+    """Of the tokens those that its dollars paid for: the price is of them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +316,11 @@ class SpendingReport:
     """What is paid now."""
 
     includes_disk: bool
+    priced_usd: Figure = NOT_TOLD
+    """Dollars of the hours whose dollars and tokens are both known: the price is theirs alone."""
+
+    priced_tokens: Figure = NOT_TOLD
+    """Tokens that these dollars paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import pytest
 
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
+from a40console.model.latency import Latency
 from a40console.model.request import Phase
 from a40console.model.snapshot import (
     BusiestThread,
@@ -18,7 +19,6 @@ from a40console.model.snapshot import (
     Gpu,
     Host,
     KvCache,
-    Latency,
     Limit,
     PrefixCache,
     Requests,

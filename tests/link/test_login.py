@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from a40console.errors import Exit
@@ -72,6 +73,33 @@ def test_host_key_and_passphrase_are_asked_for_where_the_operator_sits(
     assert PASSPHRASE not in screen
     assert far.called()[-1] == "status"
     assert "up since" in near.succeed("links")
+
+
+def test_a_console_at_its_password_prompt_keeps_no_other_waiting(
+    near: Console, far: FarService, machine: Sshd
+) -> None:
+    machine.trust_host()
+    with opened(near, far) as first:
+        first.wait_for("Enter passphrase for key")
+        with opened(near, far) as second:
+            second.wait_for("Enter passphrase for key")
+            second.type(PASSPHRASE)
+            second.press("Enter")
+            second.wait_for("its code is 0")
+        held = near.succeed("links")
+        first.type(PASSPHRASE)
+        first.press("Enter")
+        first.wait_for("its code is 0")
+    assert "up since" in held
+    assert near.succeed("links") == held
+    assert far.called().count("status") == 2
+    assert masters(machine) == 1
+
+
+def masters(machine: Sshd) -> int:
+    """How many connections to it stand."""
+    words = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return sum(f"{machine.folder}/ssh_config" in one and "-N" in one for one in words)
 
 
 def test_ctrl_c_at_the_login_ends_it_and_leaves_nothing(near: Console, far: FarService) -> None:

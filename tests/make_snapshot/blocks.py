@@ -8,17 +8,15 @@ from typing import Any
 from a40console.model.engine import EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Figure, Missing
+from a40console.model.latency import FirstToken, Latency, Percentiles
 from a40console.model.snapshot import (
     BusiestThread,
     Cost,
     Difference,
     EngineInfo,
-    FirstToken,
     Gpu,
     Host,
     KvCache,
-    Latency,
-    Percentiles,
     PrefixCache,
     Requests,
     SourceStatus,

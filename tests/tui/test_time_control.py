@@ -286,7 +286,8 @@ async def test_a_finished_request_is_opened_with_the_mouse() -> None:
         await pilot.pause()
         said = screen_text(app)
         assert "ended at" in said
-        assert "– this console never saw it run" in said
+        assert "20,480 tokens" in said
+        assert "this console never saw it run" not in said
 
 
 async def test_where_no_request_is_listed_enter_says_where_they_are() -> None:
@@ -299,10 +300,24 @@ async def test_where_no_request_is_listed_enter_says_where_they_are() -> None:
         await until(pilot, lambda: "pass/s × tok/pass" in screen_text(app))
 
 
-async def test_where_nothing_older_is_kept_going_back_says_so() -> None:
-    async with running(FakeService()) as (app, pilot):
-        await pilot.press("]")
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (3, "The history begins at 11:07:31, 3 h ago: nothing was recorded before. It keeps 24 h."),
+        (24, "Nothing older is kept: the history reaches 24 h back."),
+    ],
+)
+async def test_at_its_begin_going_back_says_whether_more_was_recorded(
+    hours: int, said: str
+) -> None:
+    service = FakeService()
+    service.history = day(hours)
+    async with running(service) as (app, pilot):
+        for _ in range(4):
+            await pilot.press("]")
         await until(pilot, lambda: app.past.timeline.version > 0)
+        await settled(app, pilot)
+        assert "history" not in toasts(app)
         for _ in range(9):
             await pilot.press("left")
-        await until(pilot, lambda: "Nothing older is kept" in toasts(app))
+        await until(pilot, lambda: said in " ".join(toasts(app).split()))

@@ -16,8 +16,8 @@ from a40console.tui.ink import Line, Role, Span, fit, line, width_of, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
+from a40console.tui.widgets.cursor_rows import CursorRows
 from a40console.tui.widgets.lines import Panel
-from a40console.tui.widgets.slot_table import SlotTable
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -68,7 +68,7 @@ class MonitorScreen(Screen[None]):
 
     @on(DescendantFocus)
     @on(DescendantBlur)
-    @on(SlotTable.CursorMoved)
+    @on(CursorRows.CursorMoved)
     def _tell_notes(self) -> None:
         if self.is_mounted and hasattr(self, "_panels"):
             self.query_one("#status", Panel).show(self.app.drawn)
