@@ -21,8 +21,8 @@ MUST_BE_CLEARED = ("kv", "queue", "gate")
 MUST_NOT_SPEAK = ("memory", "disk", "cache", "prefill")
 """Time that goes elsewhere than into passes that decode; a weak sign of it proves nothing."""
 
-WITHIN_A_PASS = ("clocks", "thread", "speculation")
-"""Candidates that would make the passes themselves slow: they are told, and exclude nothing."""
+WITHIN_A_PASS = ("vcpu", "clocks", "thread", "speculation")
+"""What makes the passes themselves slow: as a candidate it is told, as a cause it is the limit."""
 
 YOUNG_S = 2.0
 """So long after its first token a request's passes need not be in the counters yet."""
@@ -101,11 +101,10 @@ def _alone(judged: Mapping[str, Judgement]) -> bool:
     """Whether what else could take the time is excluded, or there is nothing of its kind."""
     if not all(isinstance(judged.get(name), Cleared) for name in MUST_BE_CLEARED):
         return False
-    for name in MUST_NOT_SPEAK:
-        verdict = judged.get(name)
-        if isinstance(verdict, Spoken) and verdict.strength != "weak":
-            return False
-    return True
+    told = {name: each for name, each in judged.items() if isinstance(each, Spoken)}
+    return not any(
+        name in told and told[name].strength != "weak" for name in MUST_NOT_SPEAK
+    ) and not any(name in told and told[name].strength == "cause" for name in WITHIN_A_PASS)
 
 
 def _runs_free(readings: Readings, judged: Mapping[str, Judgement]) -> bool:

@@ -165,7 +165,8 @@ def client_key(scope: Scope) -> str:
 def session_key(scope: Scope, headers: Headers) -> str:
     """Which session asks, as headers and address name it, of one token and one machine.
 
-    The name is the client's own choice: what others may ask for it cannot use up.
+    A name in the body is not known yet. It is the client's own choice: what others may ask for it
+    cannot use up.
     """
     session = identity_of(headers, written_address(scope)).session
     offered = (headers.get("authorization", ""), headers.get("x-api-key", ""))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import signal
 import subprocess
@@ -13,6 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+import psutil
 
 from a40console import __version__
 from a40console.errors import ConsoleError, NoServiceError, RefusedError
@@ -77,6 +78,7 @@ def open_link(
     ssh = Ssh(target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, console)
     link = Link(target, place, ssh, console)
+    end_abandoned_logins(place, ssh)
     _await_return(place, connection)
     login = None if connection.master_pid() is not None else _Login(place, ssh, console)
     # What the operator is asked, a password or whether to start a service, may take him long: only
@@ -99,7 +101,7 @@ class _Login:
 
     def __init__(self, place: LinkPlace, ssh: Ssh, console: tuple[str, ...]) -> None:
         self._place = place
-        own = secrets.token_hex(3)
+        own = os.getpid()  # so that others know whose it is
         master, log = f"{place.master.name}-{own}", f"{place.log.name}-{own}"
         self._ssh = replace(
             ssh, master=place.master.with_name(master), log=place.log.with_name(log)
@@ -122,6 +124,22 @@ class _Login:
         if self._ssh.master.exists():
             self._connection.end()
         self._ssh.log.unlink(missing_ok=True)
+
+
+def end_abandoned_logins(place: LinkPlace, ssh: Ssh) -> bool:
+    """End the logins of consoles that were killed before a link had them; whether there were any.
+
+    Their ssh lives on by itself.
+    """
+    found = False
+    for master in place.folder.glob(f"{place.master.name}-*"):
+        opener = master.name.removeprefix(f"{place.master.name}-")
+        if opener.isdecimal() and not psutil.pid_exists(int(opener)):
+            Connection(replace(ssh, master=master), place, ()).end()
+            master.unlink(missing_ok=True)
+            place.log.with_name(f"{place.log.name}-{opener}").unlink(missing_ok=True)
+            found = True
+    return found
 
 
 def _make(
@@ -289,7 +307,8 @@ def close_link(place: LinkPlace, environment: Mapping[str, str]) -> bool:
     """
     ssh = Ssh(place.target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, ())
-    closed = end_holder(place)
+    closed = end_abandoned_logins(place, ssh)
+    closed = end_holder(place) or closed
     if place.master.exists() and connection.master_pid() is not None:  # its holder was killed
         connection.end()
         closed = True

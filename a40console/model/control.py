@@ -7,10 +7,9 @@ from typing import Literal
 
 from a40console.model.engine import EngineEnd
 from a40console.model.event import Event, Severity
-from a40console.model.figures import Figure, Missing, Text
+from a40console.model.figures import NOT_TOLD, Figure, Missing, Text
 
 NOT_RECORDED = Missing("not recorded")
-NOT_TOLD = Missing("not told")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

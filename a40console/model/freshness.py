@@ -40,4 +40,5 @@ def speed_unit(snapshot: Snapshot) -> str:
         decodes = any(slot.phase == "decode" for slot in slots)
     if decodes or not speed:
         return "tok/s"
-    return f"tok/s ({snapshot.throughput.window_s:.0f} s)"
+    window_s = snapshot.throughput.window_s
+    return f"tok/s ({window_s:.{0 if window_s >= 1 else 1}f} s)"

@@ -55,16 +55,22 @@ def _source(event: Event) -> str:
     return event.text.replace(":", " ").partition(" ")[0]
 
 
+_NEVER = ("", 0)
+
+
 class Endings:
-    """Knows of each lasting thing when it was last told to be over."""
+    """Knows of each lasting thing when it was last told to be over.
+
+    By the instant first: ids begin again with another journal.
+    """
 
     def __init__(self) -> None:
-        self._newest: dict[tuple[str, str], int] = {}
+        self._newest: dict[tuple[str, str], tuple[str, int]] = {}
 
     def take(self, event: Event) -> None:
         """Note what is over by an event."""
         for name in ended(event):
-            self._newest[name] = max(event.id, self._newest.get(name, 0))
+            self._newest[name] = max((event.at, event.id), self._newest.get(name, _NEVER))
 
     def over(self, event: Event) -> bool:
         """Whether what this event began is over; false for what only happened."""
@@ -72,4 +78,5 @@ class Endings:
         if name is None:
             return False
         whole_kind = name[0], ""
-        return max(self._newest.get(name, 0), self._newest.get(whole_kind, 0)) > event.id
+        newest = max(self._newest.get(name, _NEVER), self._newest.get(whole_kind, _NEVER))
+        return newest > (event.at, event.id)

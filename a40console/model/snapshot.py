@@ -7,14 +7,13 @@ from typing import Literal
 
 from a40console.model.engine import EngineEnd, EngineKind, EngineState
 from a40console.model.event import Finding
-from a40console.model.figures import Figure, Missing, Text
+from a40console.model.figures import NOT_TOLD, Figure, Missing, Text
 from a40console.model.latency import Latency
 from a40console.model.request import Method, Phase
 from a40console.model.session import SessionPhase
 
 SCHEMA_VERSION = 1
 PROTOCOL_VERSION = 1
-NOT_TOLD = Missing("not told")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

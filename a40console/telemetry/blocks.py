@@ -24,7 +24,10 @@ WARM_UP_S = 60.0
 BEGINS_WITHIN_S = 1.0
 """A window is filled with generation when tokens moved so soon after its begin."""
 
-TOO_SHORT = Missing(f"generation began less than {RATE_WINDOW_S:.0f} s ago: too short for a rate")
+TOO_SHORT = Missing(
+    f"nothing was generated {RATE_WINDOW_S:.0f} s ago, as the window began: too short for a rate"
+)
+_TOO_YOUNG = Missing(f"read for less than {RATE_WINDOW_S:.0f} s")
 _NO_SESSIONS = Missing("sessions are not followed")
 
 
@@ -98,8 +101,9 @@ def steady_tokens_per_s(source: Source) -> Figure:
     within = source.ring.delta("generated_tokens", RATE_WINDOW_S)
     since_then = source.ring.delta("generated_tokens", RATE_WINDOW_S - BEGINS_WITHIN_S)
     moved = number(combine(sub, within, since_then))
-    filled = source.ring.covered_s(RATE_WINDOW_S) >= RATE_WINDOW_S - BEGINS_WITHIN_S
-    return rate if filled and moved else TOO_SHORT
+    if source.ring.covered_s(RATE_WINDOW_S) < RATE_WINDOW_S - BEGINS_WITHIN_S:
+        return _TOO_YOUNG
+    return rate if moved else TOO_SHORT
 
 
 def latest_throughput(source: Source, since_s: float | None) -> Throughput:

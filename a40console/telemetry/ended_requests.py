@@ -81,11 +81,18 @@ def _recent(engine: EngineRow | None, gateway: GatewayRow | None) -> RecentReque
             counted(engine, gateway, "prompt_tokens"), "its prompt was not counted"
         ),
         cached_tokens=cached_tokens(pair),
-        reread_tokens=reread_tokens(pair),
+        reread_tokens=_reread(pair),
         max_tokens=measured(counted(engine, gateway, "max_tokens"), "no limit was asked for"),
         method=method_of(pair),
         age_s=_lasted(pair),
     )
+
+
+def _reread(pair: Pair) -> Figure:
+    """What was computed again; what would have been, before it ended, is no figure of it."""
+    if counted(pair.engine, pair.gateway, "cached_tokens") is None:
+        return Missing("it ended before the engine told")
+    return reread_tokens(pair)
 
 
 def _lasted(pair: Pair) -> Figure:

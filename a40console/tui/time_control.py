@@ -14,7 +14,7 @@ from a40console.tui.availability import NAMES
 from a40console.tui.format import unix_seconds
 from a40console.tui.panels.moments import day_of, when_s
 from a40console.tui.reading import Reading
-from a40console.tui.timeline import LIVE, PAGE_POINTS, Page, Timeline
+from a40console.tui.timeline import LIVE, PAGE_POINTS, Page
 
 if TYPE_CHECKING:
     from a40console.service.client import ServiceClient
@@ -65,9 +65,11 @@ class TimeControl:
         return True
 
     def _go_back(self, now_s: float) -> None:
-        earlier = self.view.back(now_s, number(self._app.past.timeline.oldest_s))
-        if earlier == self.view:
-            self._app.say("Back in time", _at_the_begin(self._app.past.timeline, now_s))
+        timeline = self._app.past.timeline
+        oldest_s = number(timeline.oldest_s)
+        earlier = self.view.back(now_s, oldest_s)
+        if earlier == self.view and oldest_s is not None:
+            self._app.say("Back in time", _at_the_begin(oldest_s, timeline.kept_s, now_s))
         self.view = earlier
 
     def look_at(self, at_s: float) -> None:
@@ -146,11 +148,10 @@ class TimeControl:
             self._events_whole = len(page) < _EVENTS
 
 
-def _at_the_begin(timeline: Timeline, now_s: float) -> str:
+def _at_the_begin(oldest_s: float, kept_s: float, now_s: float) -> str:
     """Why there is no going back further: it was not recorded, or is not kept any more."""
-    oldest_s = number(timeline.oldest_s)
-    kept = f"{timeline.kept_s / 3600:.0f} h"
-    if oldest_s is None or now_s - oldest_s >= (1 - _FULL) * timeline.kept_s:
+    kept = f"{kept_s / 3600:.0f} h"
+    if now_s - oldest_s >= (1 - _FULL) * kept_s:
         return f"Nothing older is kept: the history reaches {kept} back."
     begin = when_s(oldest_s, day_of(iso_utc(now_s)))
     ago = fmt.duration(now_s - oldest_s)

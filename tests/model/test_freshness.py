@@ -28,6 +28,13 @@ def snapshot_of(phases: tuple[Phase, ...] | None, speed: Figure, running: Figure
     )
 
 
+@pytest.mark.parametrize(("window_s", "unit"), [(0.4, "tok/s (0.4 s)"), (1.0, "tok/s (1 s)")])
+def test_a_window_that_just_began_is_not_called_none(window_s: float, unit: str) -> None:
+    snapshot = snapshot_of((), 400.0, 0)
+    begun = replace(snapshot, throughput=replace(snapshot.throughput, window_s=window_s))
+    assert speed_unit(begun) == unit
+
+
 @pytest.mark.parametrize(
     ("phases", "speed", "running", "unit"),
     [

@@ -313,7 +313,9 @@ def test_a_rate_that_a_price_may_rest_on_is_never_that_of_a_half_empty_window(
     found = steady_tokens_per_s(generating(*spans, rate=rate, until_s=now_s))
     value = number(found)
     if value is None:
-        assert found == Missing("generation began less than 5 s ago: too short for a rate")
+        assert found == Missing(
+            "nothing was generated 5 s ago, as the window began: too short for a rate"
+        )
         assert after_s <= 6
     elif after_s >= 1:
         assert value == 0.0 or rate * 0.6 <= value <= rate * 1.001
@@ -323,5 +325,7 @@ def test_a_rate_that_a_price_may_rest_on_is_never_that_of_a_half_empty_window(
 
 def test_nothing_generated_is_a_rate_of_nothing_and_one_reading_is_none() -> None:
     assert steady_tokens_per_s(generating((0.0, 1.0), rate=100.0, until_s=20.0)) == 0.0
+    young = steady_tokens_per_s(generating((0.0, 9.0), rate=100.0, until_s=3.0))
+    assert young == Missing("read for less than 5 s"), "it may have generated all along"
     one = steady_tokens_per_s(generating((0.0, 1.0), rate=100.0, until_s=0.0))
     assert one == Missing("one reading so far")

@@ -105,9 +105,11 @@ def test_the_scale_is_one_kinds_and_what_is_not_real_is_labelled(
     assert ("SIMULATED" in heading) is ("SIMULATED" in said)
     other = SIMULATED_SPEED if peak == REAL_SPEED else REAL_SPEED
     assert f"{other:.0f}" not in text(speed_chart(reading, Size(160, 12)))
-    compact = text([compact_speed(reading, 120)])
-    assert f"peak {peak:.0f}" in compact
-    assert ("SIMULATED" in compact) is (said == "SIMULATED")
+    for width in (80, 120):
+        compact = text([compact_speed(reading, width)])
+        assert f"peak {peak:.0f}" in compact
+        assert said in compact
+        assert ("SIMULATED" in compact) is ("SIMULATED" in said)
     if then == "other":
         for trend in TRENDS:
             assert other not in reading.past.series(trend.figure, LIVE, 850, "highest")

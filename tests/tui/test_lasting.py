@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +101,17 @@ def test_what_begins_again_after_its_end_warns_again() -> None:
     endings.take(ended)
     assert endings.over(began)
     assert not endings.over(event(10, CAPTURE, session="7f3a"))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_ids_that_begin_again_with_another_journal_end_nothing(name: str) -> None:
+    began, ended, _ = PAIRS[name]
+    endings = Endings()
+    endings.take(replace(ended, id=501))
+    later = replace(began, id=3, at=iso_utc(NOW_S + 3600))
+    assert not endings.over(later)
+    endings.take(replace(ended, id=4, at=iso_utc(NOW_S + 3700)))
+    assert endings.over(later)
 
 
 @given(st.permutations([1, 9]), st.sampled_from(sorted(PAIRS)))

@@ -267,7 +267,12 @@ async def test_a_request_that_ends_while_it_is_open_says_how() -> None:
     async with running(service) as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SlotDialog))
-        done = make.recent(request_id="req-7f3a-0127", generated_tokens=1311, ended_at=make.at(-1))
+        done = make.recent(
+            request_id="req-7f3a-0127",
+            prompt_tokens=31_204,
+            generated_tokens=1311,
+            ended_at=make.at(-1),
+        )
         service.push(make.snapshot(at=make.at(-1), slots=(), recent=(done,)))
         await until(pilot, lambda: "ended at 14:07:32" in screen_text(app))
         said = " ".join(screen_text(app).split())

@@ -204,7 +204,8 @@ def role_of(mark: Mark) -> Role:
 def compact_speed(reading: Reading, width: int) -> Line:
     """The chart's stand-in on a small screen: a spark, its peak and the last event that holds."""
     view, past = reading.view, reading.past
-    cells = max(10, width - 36)
+    kind = past.kind(view).words(labelled=reading.snapshot.simulated)
+    cells = max(10, width - 36 - len(kind))
     values, highest = past.series(_GENERATION, view, cells), peak_of(reading, cells)
     if highest is None:
         return line(Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
@@ -214,8 +215,8 @@ def compact_speed(reading: Reading, width: int) -> Line:
         if marks
         else line("")
     )
-    simulated = past.kind(view).simulated and not reading.snapshot.simulated
-    peak = f"{'SIMULATED ' if simulated else ''}{span_name(reading)}, peak {fmt.rate(highest)}"
+    told = (kind, span_name(reading), f"peak {fmt.rate(highest)}")
+    peak = ", ".join(part for part in told if part)
     drawn = Span(spark(values, bars=ROW_BARS), Role.SERIES)
     return flow([line(drawn), line(peak), last], width)
 
