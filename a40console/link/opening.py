@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import psutil
-
 from a40console import __version__
 from a40console.errors import ConsoleError, NoServiceError, RefusedError
 from a40console.link.connection import AnsweredError, Connection, Endpoint, free_port
@@ -134,12 +132,20 @@ def end_abandoned_logins(place: LinkPlace, ssh: Ssh) -> bool:
     found = False
     for master in place.folder.glob(f"{place.master.name}-*"):
         opener = master.name.removeprefix(f"{place.master.name}-")
-        if opener.isdecimal() and not psutil.pid_exists(int(opener)):
+        if opener.isdecimal() and _is_gone(int(opener)):
             Connection(replace(ssh, master=master), place, ()).end()
             master.unlink(missing_ok=True)
             place.log.with_name(f"{place.log.name}-{opener}").unlink(missing_ok=True)
             found = True
     return found
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def _make(

@@ -9,7 +9,6 @@ _BYTE_ORDER_MARK = "\ufeff"
 _LARGEST = 2**63
 """TOML's integers have 64 bits, which Python's reader does not hold them to."""
 
-
 _DEEPEST = 32
 """Tables and lists within each other; nothing that is ours has more than four."""
 
@@ -38,11 +37,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def _depth(document: dict[str, Any]) -> int:
     """How many tables and lists lie within each other: a dotted key is read without recursion."""
-    depth, inner = 0, [document]
-    while inner:
+    depth = 0
+    level: list[Any] = [document]
+    while level:
         depth += 1
-        nested = [value.values() if isinstance(value, dict) else value for value in inner]
-        inner = [item for values in nested for item in values if isinstance(item, dict | list)]
+        within = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [item for items in within for item in items if isinstance(item, dict | list)]
     return depth
 
 
