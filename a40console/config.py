@@ -53,10 +53,16 @@ class GatewaySettings:
     """How the Messages API is served where the profile does not say: as the engine is found."""
 
     client_requests: Annotated[int, _COUNT] = 0
-    """Requests that one client may have under way; 0 for no limit."""
+    """Requests that one client, a machine, may have under way; 0 for no limit."""
 
     client_requests_per_minute: Annotated[int, _COUNT] = 0
     """Requests that one client may begin within a minute; 0 for no limit."""
+
+    session_requests: Annotated[int, _COUNT] = 0
+    """Requests that one session of a client may have under way; 0 for no limit."""
+
+    session_requests_per_minute: Annotated[int, _COUNT] = 0
+    """Requests that one session of a client may begin within a minute; 0 for no limit."""
 
     hold_requests: Annotated[int, _COUNT] = 128
     """Requests that wait while the engine is switched or restarted; 0 lets none wait."""

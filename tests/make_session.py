@@ -226,8 +226,8 @@ def detail(**changes: Any) -> SessionDetail:
             compacts_at_tokens=Estimated(229144),
             compactions=1,
             overflows=0,
-            evidence="it asks for max_tokens 24,000, not its default: it has its settings from "
-            "here",
+            evidence="it asks for max_tokens 24,000, not its default: it was given settings, the "
+            "window probably with them",
         ),
         "prompt_tokens": row.prompt_tokens,
         "reused_tokens": row.reused_tokens,

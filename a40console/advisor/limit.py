@@ -6,17 +6,22 @@ ranking; where none explains the speed by itself it is `unknown`, and says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from a40console.advisor import drafting, hardware, life, load
+from a40console.advisor.decoding import MUST_BE_CLEARED, bandwidth, decode
 from a40console.advisor.evidence import Evidence
 from a40console.advisor.judgement import Cleared, Judgement, Rule, Spoken, Unclear
 from a40console.advisor.readings import Readings, shown
 from a40console.advisor.wording import brief, whole
 from a40console.model.explanation import Cause, Explanation, RuledOut, Strength, Unjudged
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Missing
 from a40console.model.snapshot import Limit, Snapshot
 
 NOT_SERVING = "not-serving"
 UNKNOWN = "unknown"
+DECODE = "decode"
+"""Judged last, by what became of all others."""
 
 RANKED: tuple[tuple[str, Rule], ...] = (
     (NOT_SERVING, life.not_serving),
@@ -71,7 +76,7 @@ def explain(snapshot: Snapshot, extra: Evidence | None = None) -> Explanation:
         key=lambda cause: _STRENGTHS[cause.strength],
     )
     if not causes or causes[0].strength != "cause":
-        causes.insert(0, _unknown(readings, causes))
+        causes.insert(0, _unknown(readings, causes, judged))
     return Explanation(
         seq=snapshot.seq,
         at=snapshot.at,
@@ -113,6 +118,8 @@ def _judge(readings: Readings) -> dict[str, Judgement]:
             judged[name] = verdict
     if isinstance(judged.get("client"), Spoken) and readings.is_idle:
         judged.pop("idle", None)  # the same silence, explained
+    if (verdict := decode(readings, judged)) is not None:
+        judged[DECODE] = verdict
     return judged
 
 
@@ -127,7 +134,7 @@ def _cause(name: str, verdict: Spoken) -> Cause:
     )
 
 
-def _unknown(readings: Readings, candidates: list[Cause]) -> Cause:
+def _unknown(readings: Readings, candidates: list[Cause], judged: Mapping[str, Judgement]) -> Cause:
     requests, speed = readings.snapshot.requests, readings.snapshot.throughput
     if readings.running is None:
         figures = (requests.running, requests.age_s)
@@ -140,22 +147,12 @@ def _unknown(readings: Readings, candidates: list[Cause]) -> Cause:
         evidence.append(f"{shown(speed.generation_tokens_per_s, brief)} tok/s {window}")
     if readings.passes_per_s is not None:
         evidence.append(f"{shown(speed.passes_per_s, brief)} passes/s {window}")
-    evidence += _bandwidth(readings)
+    evidence += bandwidth(readings)
     evidence += [candidate.text for candidate in candidates if candidate.strength == "candidate"]
+    evidence += [
+        f"{name} not judged: {verdict.reason}"
+        for name in ("vcpu", *MUST_BE_CLEARED, "prefill")
+        if isinstance(verdict := judged.get(name), Unclear)
+    ]
     text = "unknown: no figure here explains the speed"
     return Cause(cause=UNKNOWN, strength="cause", text=text, evidence=tuple(evidence))
-
-
-def _bandwidth(readings: Readings) -> list[str]:
-    """The engine's own estimate, which is no proof of anything."""
-    told = []
-    for gpu in readings.fresh_gpus:
-        read, peak = shown(gpu.read_bytes_per_s, _giga), shown(gpu.peak_bytes_per_s, _giga)
-        if read and number(gpu.peak_bytes_per_s):
-            share = f"{read} of {peak} GB/s"
-            told.append(f"GPU {gpu.index} reads {share} by the engine's estimate")
-    return told
-
-
-def _giga(value: float) -> str:
-    return whole(value / 1e9)

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from a40console.commands.verdict import MARKS, MOVING, Mood, mood, phase_line, sign, state_word
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
-from a40console.model.freshness import present_speed
+from a40console.model.freshness import present_speed, speed_unit
 from a40console.model.snapshot import Snapshot
 from a40console.tui.format import count, dollars, rate, shown
 
@@ -75,7 +75,7 @@ def _parts(snapshot: Snapshot) -> list[Part]:
     if errors:
         parts.append(Part(f"{MARKS['bad']} {errors} error{'s' if errors > 1 else ''}", "bad"))
     if engine.state in MOVING:
-        parts.append(Part(f"{shown(present_speed(snapshot), rate)} tok/s"))
+        parts.append(Part(f"{shown(present_speed(snapshot), rate)} {speed_unit(snapshot)}"))
         parts.append(Part(_requests(snapshot)))
     elif told := phase_line(engine):
         parts.append(Part(told))

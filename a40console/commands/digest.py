@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import print_json, print_lines, terminal_width
+from a40console.commands.output import note, print_json, print_lines, terminal_width
 from a40console.commands.running import connect
 from a40console.commands.since import event_id, since_seconds
 from a40console.model.control import Digest
@@ -41,6 +41,8 @@ async def _read(paths: Paths, since: str | None) -> Digest:
     async with await connect(paths) as client:
         if since is None:
             mark = await client.read_mark()
+            if not mark.event:
+                note("Nobody has read the events yet: this tells of all of them.")
             read_s = None if isinstance(mark.at, Missing) else unix_s(mark.at)
             return await client.digest(since_event=mark.event, since_s=read_s)
         found = event_id(since)

@@ -19,8 +19,8 @@ from a40console.model.profile import Profile
 from a40console.paths import Paths, locate
 from a40console.profiles.loader import load_profiles
 
-SECONDS = 515
-"""Of the day: two sessions and a sub-agent at work, and a prompt that holds the others up."""
+SECONDS = 531
+"""Of the day: two sessions and their sub-agents at work."""
 
 CONVERTER = "rsvg-convert"
 

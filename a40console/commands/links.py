@@ -20,7 +20,7 @@ from a40console.link.target import parse_target
 def command(ctx: click.Context, *, as_json: bool) -> None:
     """The links to other machines; without a word after it: their list."""
     if ctx.invoked_subcommand is None:
-        _list(ctx.obj, as_json=as_json)
+        ctx.invoke(list_command, as_json=as_json)
 
 
 @command.command("list")
@@ -28,7 +28,14 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
 @click.pass_obj
 def list_command(invocation: Invocation, *, as_json: bool) -> None:
     """Every link: up, down or ended, since when and why."""
-    _list(invocation, as_json=as_json)
+    found = [(record, is_held(invocation.paths, record)) for record in records(invocation.paths)]
+    if as_json:
+        print_json({"links": [_as_json(record, held=held) for record, held in found]})
+        return
+    for record, held in found:
+        click.echo(printable(_line(record, held=held)))
+    if not found:
+        click.echo("No links. Open one: a40console --ssh user@host")
 
 
 @command.command("close")
@@ -39,17 +46,6 @@ def close_command(invocation: Invocation, *, target: str) -> None:
     place = LinkPlace(invocation.paths, parse_target(target))
     closed = close_link(place, os.environ)
     click.echo(printable(f"{'Closed' if closed else 'There was no'} link to {place.target}"))
-
-
-def _list(invocation: Invocation, *, as_json: bool) -> None:
-    found = [(record, is_held(invocation.paths, record)) for record in records(invocation.paths)]
-    if as_json:
-        print_json({"links": [_as_json(record, held=held) for record, held in found]})
-        return
-    for record, held in found:
-        click.echo(printable(_line(record, held=held)))
-    if not found:
-        click.echo("No links. Open one: a40console --ssh user@host")
 
 
 def _line(record: LinkRecord, *, held: bool) -> str:

@@ -30,7 +30,7 @@ MOST_TURNS = 500
 def command(ctx: click.Context, *, as_json: bool) -> None:
     """Clients' sessions: context, reuse, speed, cost, turn by turn. Starts nothing."""
     if ctx.invoked_subcommand is None:
-        _list(ctx.obj, as_json=as_json)
+        ctx.invoke(list_sessions, as_json=as_json)
 
 
 @command.command("list")
@@ -38,7 +38,11 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
 @click.pass_obj
 def list_sessions(invocation: Invocation, *, as_json: bool) -> None:
     """Every session of the last 24 hours, the one that asked last first."""
-    _list(invocation, as_json=as_json)
+    snapshot = asyncio.run(_snapshot(invocation.paths))
+    if as_json:
+        print_json({"sessions": snapshot.sessions})
+        return
+    print_lines(invocation, lines(snapshot, _width()))
 
 
 @command.command("show")
@@ -80,14 +84,6 @@ def capture_session(invocation: Invocation, *, session: str, mode: str, as_json:
             )
 
     print_result(asyncio.run(run()), f"Capture {mode}.", as_json=as_json)
-
-
-def _list(invocation: Invocation, *, as_json: bool) -> None:
-    snapshot = asyncio.run(_snapshot(invocation.paths))
-    if as_json:
-        print_json({"sessions": snapshot.sessions})
-        return
-    print_lines(invocation, lines(snapshot, _width()))
 
 
 def lines(snapshot: Snapshot, width: int) -> list[Line]:

@@ -69,11 +69,27 @@ async def _stop(paths: Paths, *, engine: bool, timeout_s: float | None) -> Comma
             deaf = "its control socket is gone"
         elif engine and engine_lives(paths):
             return await _ask_to_stop(await reach_engine(paths), paths, deadline, engine)
-        else:
+        elif paths.remote or not _readable(paths.engine_runs):
             raise
+        else:
+            raise _nothing_to_stop(paths) from None
     except _DeafError as error:
         deaf = str(error)
     return await _terminate(paths, deaf, deadline, engine=engine)
+
+
+def _nothing_to_stop(paths: Paths) -> NoServiceError:
+    """No service runs; whether an engine does, and how that is stopped."""
+    if engine_lives(paths):
+        return NoServiceError(
+            "No service runs, but the engine does",
+            evidence=f"its record is in {paths.engine_runs}",
+            remedy="Stop it with: a40console stop --engine",
+        )
+    return NoServiceError(
+        "Nothing to stop: neither a service nor an engine runs",
+        evidence=f"nothing of what was started in {paths.home} lives",
+    )
 
 
 class _DeafError(Exception):

@@ -8,7 +8,7 @@ from typing import Literal
 from a40console.model.captured import CAPTURE, captured
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
-from a40console.model.freshness import present_speed
+from a40console.model.freshness import present_speed, speed_unit
 from a40console.model.snapshot import EngineInfo, Snapshot
 from a40console.tui.format import DASH, count, dollars, duration, rate, shown
 
@@ -72,7 +72,7 @@ def _serving(snapshot: Snapshot) -> str:
     if names := captured(snapshot):
         parts.append(f"{CAPTURE} {names}")
     if engine.state in MOVING:
-        parts.append(f"{shown(present_speed(snapshot), rate)} tok/s")
+        parts.append(f"{shown(present_speed(snapshot), rate)} {speed_unit(snapshot)}")
         parts.append(_requests(snapshot))
         if snapshot.requests.gate:
             parts.append(snapshot.requests.gate)

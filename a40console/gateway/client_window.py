@@ -36,6 +36,9 @@ class Assumption:
     wrong: bool = False
     """Whether it is known to be more than there is."""
 
+    told: bool = False
+    """Whether the console's lines told it, which its requests show; else this is a guess."""
+
 
 def assumed(record: Record, true_tokens: float | None, told_output: int | None) -> Assumption:
     """What the client takes for its window; only Claude Code's ways are known.
@@ -60,13 +63,30 @@ def assumed(record: Record, true_tokens: float | None, told_output: int | None) 
         return _against(UNKNOWN_MODEL_TOKENS, said, true_tokens, full)
     if full:
         return Assumption(Missing("it does not say, and went beyond the true one"), full, True)
-    if true_tokens is not None and record.hinted and not record.billed:
+    if true_tokens is None:
+        return Assumption(Missing("nothing in its requests tells"), "")
+    return _of_settings(record, true_tokens, told_output)
+
+
+def _of_settings(record: Record, true_tokens: float, told_output: int | None) -> Assumption:
+    """What a client has that was given settings: the console's own lines, or others."""
+    limit, hints = record.max_tokens, record.hinted and not record.billed
+    ours = limit == told_output and (hints or limit not in DEFAULT_OUTPUT_TOKENS)
+    if ours and limit is not None:
+        said = f"it asks for max_tokens {limit:,}, as the lines from here set it"
+        if hints:
+            said += ", and sends its hints and no billing line"
+        if free_tokens(limit) >= true_tokens:
+            left_out = "its settings are from here, which leave so small a window out"
+            return Assumption(Missing(left_out), said)
+        return Assumption(true_tokens, said, told=True)
+    if hints:
         said = "it sends its hints and no billing line: it has its settings from here"
         return Assumption(Estimated(true_tokens), said)
-    if limit is None or true_tokens is None or limit in DEFAULT_OUTPUT_TOKENS:
+    if limit is None or limit in DEFAULT_OUTPUT_TOKENS:
         return Assumption(Missing("nothing in its requests tells"), "")
-    said = f"it asks for max_tokens {limit:,}, not its default: it has its settings from here"
-    return Assumption(Estimated(true_tokens), said)
+    said = f"it asks for max_tokens {limit:,}, not its default: it was given settings, the window"
+    return Assumption(Estimated(true_tokens), f"{said} probably with them")
 
 
 def _against(tokens: int, said: str, true_tokens: float | None, full: str) -> Assumption:
@@ -100,6 +120,7 @@ def client_window(
         compactions=record.compactions,
         overflows=record.overflows,
         evidence=found.evidence,
+        told=found.told,
     )
 
 

@@ -101,15 +101,15 @@ class Connection:
     def said(self) -> str:
         """What ssh said of the last connection, without the frames that it draws around it."""
         try:
-            lines = self._place.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self._ssh.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return ""
         lines = [line.strip() for line in lines if line.strip() and set(line.strip()) != {"@"}]
         return " · ".join(lines[-MOST_LINES:])
 
     def _prepare(self) -> None:
-        self._place.master.unlink(missing_ok=True)
-        self._place.log.unlink(missing_ok=True)
+        self._ssh.master.unlink(missing_ok=True)
+        self._ssh.log.unlink(missing_ok=True)
 
     def master_pid(self) -> int | None:
         """The process that holds the connection; None where there is none."""

@@ -76,29 +76,98 @@ def open_link(
     ssh = Ssh(target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, console)
     link = Link(target, place, ssh, console)
+    end_abandoned_logins(place, ssh)
     _await_return(place, connection)
-    # Whether a service may be started is asked before the turn is taken: the holder needs it too.
-    there = _endpoint(connection, target, may_start) if _stands(place, connection) else None
-    with place.being_made():
-        if _stands(place, connection):  # by now, where another console has just opened it
-            _renew(place, connection, there or _endpoint(connection, target, may_start))
-        else:
-            _make(link, connection, may_start, _environment(paths, environment))
+    login = None if connection.master_pid() is not None else _Login(place, ssh, console)
+    # What the operator is asked, a password or whether to start a service, may take him long: only
+    # then is the turn taken, for which the holder and other consoles wait.
+    try:
+        there = _endpoint(login.connect() if login else connection, target, may_start)
+        with place.being_made():
+            if _stands(place, connection):  # by now, where another console has just opened it
+                _renew(place, connection, there)
+            else:
+                _make(link, connection, login, there, _environment(paths, environment))
+    finally:
+        if login is not None:
+            login.end()
     return link
 
 
+class _Login:
+    """A connection of this opening alone, until the link takes it over."""
+
+    def __init__(self, place: LinkPlace, ssh: Ssh, console: tuple[str, ...]) -> None:
+        self._place = place
+        own = os.getpid()  # so that others know whose it is
+        master, log = f"{place.master.name}-{own}", f"{place.log.name}-{own}"
+        self._ssh = replace(
+            ssh, master=place.master.with_name(master), log=place.log.with_name(log)
+        )
+        self._connection = Connection(self._ssh, place, console)
+
+    def connect(self) -> Connection:
+        """Log in, with the operator at the terminal."""
+        self._connection.log_in()
+        return self._connection
+
+    def hand_over(self) -> None:
+        """Let the link have it: a socket that is moved leads where it led."""
+        with suppress(FileNotFoundError):  # an ssh of the operator's own may write none
+            self._ssh.log.replace(self._place.log)
+        self._ssh.master.replace(self._place.master)
+
+    def end(self) -> None:
+        """Close it, unless the link has it."""
+        if self._ssh.master.exists():
+            self._connection.end()
+        self._ssh.log.unlink(missing_ok=True)
+
+
+def end_abandoned_logins(place: LinkPlace, ssh: Ssh) -> bool:
+    """End the logins of consoles that were killed before a link had them; whether there were any.
+
+    Their ssh lives on by itself.
+    """
+    found = False
+    for master in place.folder.glob(f"{place.master.name}-*"):
+        opener = master.name.removeprefix(f"{place.master.name}-")
+        if opener.isdecimal() and _is_gone(int(opener)):
+            Connection(replace(ssh, master=master), place, ()).end()
+            master.unlink(missing_ok=True)
+            place.log.with_name(f"{place.log.name}-{opener}").unlink(missing_ok=True)
+            found = True
+    return found
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 def _make(
-    link: Link, connection: Connection, may_start: MayStart | None, environment: Mapping[str, str]
+    link: Link,
+    connection: Connection,
+    login: _Login | None,
+    there: Endpoint,
+    environment: Mapping[str, str],
 ) -> None:
-    """Log in, where no connection is left of an earlier holder, and leave the link to a new one."""
+    """Leave the link to a new holder: on the login, or on what an earlier holder left."""
     place = link.place
-    end_holder(place)
-    if connection.master_pid() is None:
-        connection.log_in()
+    if login is not None:
+        end_holder(place)
+        login.hand_over()
+    elif connection.master_pid() is None:
+        raise NoServiceError(
+            f"The link to {place.target} ended while it was opened", remedy="Try again."
+        )
     elif (before := place.record()) is not None:
         connection.cancel(*forwards(place, before))
     try:
-        record = _record(place, connection, may_start)
+        record = _record(place, connection, there)
         connection.forward(*forwards(place, record))
         place.write(record)
         _hold(link, environment)
@@ -107,8 +176,7 @@ def _make(
         raise
 
 
-def _record(place: LinkPlace, connection: Connection, may_start: MayStart | None) -> LinkRecord:
-    there = _endpoint(connection, place.target, may_start)
+def _record(place: LinkPlace, connection: Connection, there: Endpoint) -> LinkRecord:
     before = place.record()
     wanted = before.gateway_port if before and before.gateway_port else port_of(there.gateway)
     return LinkRecord(
@@ -245,7 +313,8 @@ def close_link(place: LinkPlace, environment: Mapping[str, str]) -> bool:
     """
     ssh = Ssh(place.target, place.master, place.log, program_of(environment))
     connection = Connection(ssh, place, ())
-    closed = end_holder(place)
+    closed = end_abandoned_logins(place, ssh)
+    closed = end_holder(place) or closed
     if place.master.exists() and connection.master_pid() is not None:  # its holder was killed
         connection.end()
         closed = True

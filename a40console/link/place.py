@@ -181,7 +181,7 @@ def _take_turn(fd: int, target: Target) -> None:
                 raise RefusedError(
                     f"Another console has been opening the link to {target} "
                     f"for {TURN_TIMEOUT_S:.0f} s",
-                    remedy="Is it asking for a password? Answer there, or end it.",
+                    remedy="It hangs: end it, then try again.",
                 ) from error
             time.sleep(LOCK_REST_S)
         else:

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from a40console.model.figures import Missing
-from a40console.model.snapshot import (
-    KvCache,
-    Latency,
-    PrefixCache,
-    Requests,
-    SpeculationInfo,
-    Throughput,
-)
+from a40console.model.latency import Latency
+from a40console.model.snapshot import KvCache, PrefixCache, Requests, SpeculationInfo, Throughput
 
 NO_SOURCE = "none"
 """The source of a block that none feeds."""

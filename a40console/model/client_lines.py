@@ -27,7 +27,7 @@ def client_lines(variables: Mapping[str, str], form: Form) -> str:
             return "".join(f"set -gx {name} {_fish(value)}\n" for name, value in variables.items())
         case "settings":
             client = {k: v for k, v in variables.items() if not k.startswith("OPENAI_")}
-            return json.dumps({"env": client}, indent=2) + "\n"
+            return _readable(json.dumps({"env": client}, indent=2, ensure_ascii=False)) + "\n"
 
 
 def at_address(variables: Mapping[str, str], url: str) -> dict[str, str]:
@@ -37,6 +37,13 @@ def at_address(variables: Mapping[str, str], url: str) -> dict[str, str]:
         name: url + value.removeprefix(before) if name.endswith("_BASE_URL") else value
         for name, value in variables.items()
     }
+
+
+def _readable(document: str) -> str:
+    """JSON whose characters stand as they are, but for those that no terminal shows."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in document
+    )
 
 
 def _quoted(value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from a40console.model.engine import EngineEnd
 from a40console.model.event import Event, Severity
-from a40console.model.figures import Figure, Missing, Text
+from a40console.model.figures import NOT_TOLD, Figure, Missing, Text
 
 NOT_RECORDED = Missing("not recorded")
 
@@ -292,6 +292,8 @@ class SpendingHour:
     """Seconds in which prompts were read or something was generated."""
 
     usd_per_million: Figure
+    priced_tokens: Figure = NOT_TOLD
+    """Of the tokens those that its dollars paid for: the price is of them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +315,11 @@ class SpendingReport:
     """What is paid now."""
 
     includes_disk: bool
+    priced_usd: Figure = NOT_TOLD
+    """Dollars of the hours whose dollars and tokens are both known: the price is theirs alone."""
+
+    priced_tokens: Figure = NOT_TOLD
+    """Tokens that these dollars paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,7 @@ def _table(kind: type, table: object, place: Place, faults: list[DocumentFault])
     if not isinstance(table, Mapping):
         return _wrong(faults, place, f"expected a table, got {type(table).__name__}")
     hints = typing.get_type_hints(kind, include_extras=True)
-    for key in table.keys() - hints.keys():
+    for key in [key for key in table if key not in hints]:
         nearest = get_close_matches(key, hints, n=1)
         asked = f"; did you mean {nearest[0]}?" if nearest else ""
         faults.append(_at((*place, key), f" is not a setting{asked}"))

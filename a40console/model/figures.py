@@ -23,6 +23,8 @@ class Estimated:
     value: float
 
 
+NOT_TOLD = Missing("not told")
+
 Figure: TypeAlias = int | float | Estimated | Missing
 """What a cell of the console holds."""
 

@@ -26,3 +26,19 @@ def present_speed(snapshot: Snapshot) -> Figure:
     """Tokens generated a second, as a verdict may tell it of now."""
     speed = snapshot.throughput
     return present(speed.generation_tokens_per_s, speed.age_s, interval_s=snapshot.interval_s)
+
+
+def speed_unit(snapshot: Snapshot) -> str:
+    """What stands behind that speed: its window too, where nothing decodes any more.
+
+    The rate is the mean of its window, so it goes on for as long after the last token.
+    """
+    speed, slots = number(present_speed(snapshot)), snapshot.slots
+    if isinstance(slots, Missing):
+        decodes = number(snapshot.requests.running) != 0
+    else:
+        decodes = any(slot.phase == "decode" for slot in slots)
+    if decodes or not speed:
+        return "tok/s"
+    window_s = snapshot.throughput.window_s
+    return f"tok/s ({window_s:.{0 if window_s >= 1 else 1}f} s)"

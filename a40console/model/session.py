@@ -225,6 +225,9 @@ class ClientWindow:
     evidence: str
     """What in its requests tells: `max_tokens 32000: the default`."""
 
+    told: bool = False
+    """Whether the client was told its window, as its requests show; else it is a guess of ours."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDetail:

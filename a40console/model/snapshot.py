@@ -8,7 +8,8 @@ from typing import Literal
 from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineEnd, EngineKind, EngineState
 from a40console.model.event import Finding
-from a40console.model.figures import Figure, Missing, Text
+from a40console.model.figures import NOT_TOLD, Figure, Missing, Text
+from a40console.model.latency import Latency
 from a40console.model.request import Method, Phase
 from a40console.model.service_info import ServiceInfo
 from a40console.model.session import SessionPhase
@@ -16,7 +17,6 @@ from a40console.model.switching import NO_SWITCH, SwitchInfo
 
 SCHEMA_VERSION = 1
 PROTOCOL_VERSION = 1
-NOT_TOLD = Missing("not told")
 NO_PLACEMENTS = Missing("the profile has no placements")
 
 
@@ -111,6 +111,17 @@ class RecentRequest:
     decode_s: Figure = NOT_TOLD
     """Seconds from the first token to the last."""
 
+    agent: Text = NOT_TOLD
+    prompt_tokens: Figure = NOT_TOLD
+    cached_tokens: Figure = NOT_TOLD
+    reread_tokens: Figure = NOT_TOLD
+    max_tokens: Figure = NOT_TOLD
+    method: Text = NOT_TOLD
+    """How its tokens were counted, as a live request's."""
+
+    age_s: Figure = NOT_TOLD
+    """Seconds from its arrival to its end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -181,37 +192,6 @@ class Requests:
     preemptions: Figure
     resent: Figure
     gate: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Percentiles:
-    """Quantiles of a latency with the number of samples behind them."""
-
-    p50: Figure
-    p95: Figure
-    count: int
-    origin: Literal["gateway", "engine"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstToken:
-    """Time to first token at the gateway: quantiles and the last five."""
-
-    p50: Figure
-    p95: Figure
-    count: int
-    last: tuple[float, ...]
-    origin: Literal["gateway", "engine"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Latencies over the window."""
-
-    window_s: float
-    ttft_s: FirstToken | Missing
-    pass_s: Percentiles | Missing
-    queue_s: Percentiles | Missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,9 @@ _BYTE_ORDER_MARK = "\ufeff"
 _LARGEST = 2**63
 """TOML's integers have 64 bits, which Python's reader does not hold them to."""
 
+_DEEPEST = 32
+"""Tables and lists within each other; nothing that is ours has more than four."""
+
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The document; a byte order mark before it is passed over.
@@ -25,9 +28,22 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"not valid TOML: {error}") from error
     except ValueError as error:  # Python turns no text of thousands of digits into a number
         raise ValueError("an integer has more than 64 bits") from error
+    if _depth(document) > _DEEPEST:
+        raise ValueError("nested too deeply")
     if (key := _too_large(document, "")) is not None:
         raise ValueError(f"{key}: an integer of more than 64 bits")
     return document
+
+
+def _depth(document: dict[str, Any]) -> int:
+    """How many tables and lists lie within each other: a dotted key is read without recursion."""
+    depth = 0
+    level: list[Any] = [document]
+    while level:
+        depth += 1
+        within = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [item for items in within for item in items if isinstance(item, dict | list)]
+    return depth
 
 
 def _too_large(value: object, key: str) -> str | None:

@@ -151,6 +151,7 @@ def parse_profile(text: str, default_name: str) -> Profile:
 def _faults(profile: Profile) -> Iterator[str]:
     if not _NAME.fullmatch(profile.name):
         yield f"name {profile.name!r} may hold letters, digits, '.', '_' and '-' only"
+    yield from _model_faults(profile)
     yield from _nul_faults(asdict(profile), "")
     yield from _not_positive(profile, _POSITIVE)
     share = profile.gpu_memory_utilization
@@ -193,6 +194,14 @@ def _placement_faults(placement: Placement, place: str) -> Iterator[str]:
         yield f"{place}.gpu_memory_utilization must be in 0 to 1"
     if placement == Placement():
         yield f"{place} changes nothing"
+
+
+def _model_faults(profile: Profile) -> Iterator[str]:
+    if profile.public_name.startswith("claude-"):
+        key = "name" if profile.served_name is None else "served_name"
+        yield f"{key} must not begin with claude-: clients take such a model for one of Anthropic's"
+    if profile.model.startswith("-"):
+        yield "model must not begin with -: the engine would take it for an option"
 
 
 def _price_faults(usd_per_hour: Decimal) -> Iterator[str]:

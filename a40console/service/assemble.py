@@ -156,13 +156,16 @@ def works(slots: tuple[Slot, ...] | Missing) -> bool:
 
 
 def _present_rate(view: EngineView | None, speed: Throughput, interval_s: float) -> Figure:
-    """What is generated now: nothing once the last request has ended, whatever the window holds."""
+    """What is generated now: nothing once the last request has ended, whatever the window holds.
+
+    In the first seconds of generation it is not known: the window is not filled yet.
+    """
     rate = present(speed.generation_tokens_per_s, speed.age_s, interval_s=interval_s)
     if view is None or isinstance(rate, Missing):
         return rate
     requests = view.requests
     running = number(present(requests.running, requests.age_s, interval_s=interval_s))
-    return 0.0 if running == 0 and not works(view.slots) else rate
+    return 0.0 if running == 0 and not works(view.slots) else view.steady_tokens_per_s
 
 
 def _requests(block: Requests, parts: Parts) -> Requests:

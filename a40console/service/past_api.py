@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -108,7 +109,8 @@ class PastRoutes:
             window = await asyncio.to_thread(_since_event, pages, since, now_s)
             if "since" in request.query_params:
                 since_s = self._instant(real_number(request, "since", 0.0))
-                window = replace(window, since_s=since_s)
+                unread_s = await asyncio.to_thread(_first_after_s, pages, since)
+                window = replace(window, since_s=min(since_s, unread_s))
         else:
             since_s = self._instant(real_number(request, "since", -DAY_S))
             window = await asyncio.to_thread(_since_instant, pages, since_s, now_s)
@@ -184,6 +186,12 @@ def _since_event(pages: Pages, event_id: int, now_s: float) -> Window:
         until_event=max(event_id, pages.newest_id),
         complete=bool(last) or not after or after[0].id == event_id + 1,
     )
+
+
+def _first_after_s(pages: Pages, event_id: int) -> float:
+    """When the first event after that one happened: the time told begins no later than it."""
+    after = pages.first_after(event_id)
+    return (unix_s(after[0].at) or math.inf) if after else math.inf
 
 
 def _since_instant(pages: Pages, since_s: float, now_s: float) -> Window:

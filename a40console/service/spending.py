@@ -51,9 +51,11 @@ def spending_report(
             generated_tokens=UNSEEN if tally is None else generated(tally),
             busy_s=UNSEEN if tally is None else round(tally.busy_s, 1),
             usd_per_million=usd_per_million(paid, tokens),
+            priced_tokens=tokens,
         )
         for (at_s, _, tally), paid, tokens in zip(rows, usd, bought, strict=True)
     )
+    priced = _priced_together(list(zip(usd, bought, strict=True)))
     return SpendingReport(
         since_s=float(first_s),
         until_s=now_s,
@@ -61,9 +63,11 @@ def spending_report(
         usd=_total(usd),
         generated_tokens=_total([hour.generated_tokens for hour in hours]),
         busy_s=_total([hour.busy_s for hour in hours]),
-        usd_per_million=_price_together(list(zip(usd, bought, strict=True))),
+        usd_per_million=usd_per_million(*priced) if priced else UNPRICED,
         usd_per_hour=terms.unpriced if terms.usd_per_hour is None else float(terms.usd_per_hour),
         includes_disk=terms.includes_disk,
+        priced_usd=priced[0] if priced else UNPRICED,
+        priced_tokens=priced[1] if priced else UNPRICED,
     )
 
 
@@ -121,10 +125,11 @@ def _bought(tally: Tally | None, terms: Terms, since_s: float, until_s: float) -
     return Estimated(tokens) if tally.spread_tokens or begins_within else tokens
 
 
-def _price_together(hours: Iterable[tuple[Figure, Figure]]) -> Figure:
-    """Over the hours whose dollars and tokens are known; estimated where there are others.
+def _priced_together(hours: Iterable[tuple[Figure, Figure]]) -> tuple[Figure, Figure] | None:
+    """Dollars and tokens of the hours in which both are known: an hour counts in both or neither.
 
-    An hour without a priced engine has neither, and is none of the others.
+    The tokens are an estimate where there are others; an hour without a priced engine has neither,
+    and is none of the others. None where there is no such hour.
     """
     both, others = [], False
     for usd, tokens in hours:
@@ -133,11 +138,11 @@ def _price_together(hours: Iterable[tuple[Figure, Figure]]) -> Figure:
         else:
             both.append((usd, tokens))
     if not both:
-        return UNPRICED
+        return None
     tokens = _total([tokens for _, tokens in both])
-    price = usd_per_million(_total([usd for usd, _ in both]), tokens)
-    value = number(price)
-    return Estimated(value) if others and value is not None else price
+    value = number(tokens)
+    told = Estimated(value) if others and value is not None else tokens
+    return _total([usd for usd, _ in both]), told
 
 
 def _total(figures: Sequence[Figure]) -> Figure:

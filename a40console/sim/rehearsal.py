@@ -40,6 +40,11 @@ class _Client:
     order: Order | None = None
     text: str = ""
 
+    @property
+    def begun(self) -> bool:
+        """Whether its day has begun."""
+        return self.due_s is not None or self.order is not None
+
 
 @dataclass(slots=True)
 class _Sent:
@@ -63,12 +68,13 @@ class ManualClock:
         self._core = core
         self.now_s = BEGINS_S
         self._clients = [
-            _Client(agent, Conversation(agent, settings.served_name), BEGINS_S + agent.begins_s)
-            for agent in agents
+            _Client(agent, Conversation(agent, settings.served_name), None) for agent in agents
         ]
         self._sent: dict[str, _Sent] = {}
         self._asked = 0
         self._bodies: deque[dict[str, Any]] = deque(maxlen=TOLD)
+        for session in {agent.session for agent in agents}:
+            self._begin_day(session, BEGINS_S)
 
     def __call__(self) -> float:
         """The time."""
@@ -150,6 +156,29 @@ class ManualClock:
         client.turn += 1
         client.order = None
         client.due_s = at_s + then_s if client.turn < len(client.agent.turns) else None
+        if client.due_s is None:
+            self._begin_day(client.agent.session, at_s + then_s)
+
+    def _begin_day(self, session: str, free_s: float) -> None:
+        """Let a session's next day begin once the one before is over: an agent asks one at a time.
+
+        Args:
+            session: Whose.
+            free_s: When the last answer of the day before has been dealt with.
+        """
+        left = [
+            client
+            for client in self._clients
+            if client.agent.session == session and client.turn < len(client.agent.turns)
+        ]
+        if not left or any(client.begun for client in left):
+            return
+        number = min(client.agent.day for client in left)
+        of_day = [client for client in left if client.agent.day == number]
+        first_s = min(client.agent.begins_s for client in of_day)
+        late_s = max(0.0, free_s - (BEGINS_S + first_s))
+        for client in of_day:
+            client.due_s = BEGINS_S + client.agent.begins_s + late_s
 
 
 def _request_id(of: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import floor, inf
+from operator import sub
 
 from a40console.model.figures import Estimated, Figure, Missing, combine, number, ratio
 from a40console.model.snapshot import KvCache, PrefixCache, Requests, Throughput
@@ -20,6 +21,13 @@ from a40console.telemetry.windows import (
 WARM_UP_S = 60.0
 """How long after a restart an empty cache is no finding."""
 
+BEGINS_WITHIN_S = 1.0
+"""A window is filled with generation when tokens moved so soon after its begin."""
+
+TOO_SHORT = Missing(
+    f"nothing was generated {RATE_WINDOW_S:.0f} s ago, as the window began: too short for a rate"
+)
+_TOO_YOUNG = Missing(f"read for less than {RATE_WINDOW_S:.0f} s")
 _NO_SESSIONS = Missing("sessions are not followed")
 
 
@@ -79,6 +87,23 @@ def throughput(source: Source) -> Throughput:
     """The engine's speed over the last 5 s, from its counters."""
     shown = _throughput(source, RATE_WINDOW_S)
     return replace(shown, window_s=source.window_s(RATE_WINDOW_S))
+
+
+def steady_tokens_per_s(source: Source) -> Figure:
+    """The speed of the last 5 s where generation filled them; missing in its first seconds.
+
+    A window that is silent at its begin says how long ago a request came, not how fast it is. One
+    in which nothing was generated is 0.
+    """
+    rate = source.rate("generated_tokens")
+    if not number(rate):
+        return rate
+    within = source.ring.delta("generated_tokens", RATE_WINDOW_S)
+    since_then = source.ring.delta("generated_tokens", RATE_WINDOW_S - BEGINS_WITHIN_S)
+    moved = number(combine(sub, within, since_then))
+    if source.ring.covered_s(RATE_WINDOW_S) < RATE_WINDOW_S - BEGINS_WITHIN_S:
+        return _TOO_YOUNG
+    return rate if moved else TOO_SHORT
 
 
 def latest_throughput(source: Source, since_s: float | None) -> Throughput:

@@ -11,6 +11,7 @@ from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.request import EngineRow, GatewayRow
 from a40console.model.snapshot import RecentRequest, Slot
 from a40console.telemetry.blocks import decode_passes_per_s
+from a40console.telemetry.ended_requests import recent_requests
 from a40console.telemetry.evidence import Evidence
 from a40console.telemetry.matching import (
     Pair,
@@ -32,7 +33,6 @@ from a40console.telemetry.slots import (
     is_uncounted,
     no_speed,
     phase_of,
-    recent_requests,
     speed,
 )
 from a40console.telemetry.timeline import Share, Timeline

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from a40console.model.figures import Missing
+from a40console.model.latency import FirstToken, Latency, Percentiles
 from a40console.model.request import GatewayRow
-from a40console.model.snapshot import FirstToken, Latency, Percentiles
 from a40console.telemetry.blocks import Source
 from a40console.telemetry.reading import HistogramName
 from a40console.telemetry.windows import LONG_WINDOW_S, percentiles, sample_percentiles

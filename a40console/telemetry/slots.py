@@ -1,24 +1,28 @@
-"""The join: engine rows, gateway rows and counters into the slots and finished requests shown."""
+"""The join: engine rows, gateway rows and counters into the slots shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from a40console.model.figures import Estimated, Figure, Missing, Text, combine, measured, number
-from a40console.model.request import EngineRow, GatewayRow, Method, Phase
-from a40console.model.snapshot import RecentRequest, Slot
-from a40console.telemetry.matching import Pair, our_id
-from a40console.telemetry.request_phases import decode_s, prefill_s, queue_s
+from a40console.model.figures import Estimated, Figure, Missing, combine, measured, number
+from a40console.model.request import EngineRow, Phase
+from a40console.model.snapshot import Slot
+from a40console.telemetry.matching import Pair
+from a40console.telemetry.request_cells import (
+    NOT_OURS,
+    cached_tokens,
+    counted,
+    marked,
+    method_of,
+    request_id,
+    reread_tokens,
+    told,
+    ttft_s,
+)
 from a40console.telemetry.timeline import Share
 
-RECENT_REQUESTS = 20
-
-_NOT_OURS = Missing("not sent through the gateway")
-_NO_RECORD = Missing("sent through the gateway, which has no record of it any more")
-_NOT_OUTLINED = Missing("its prompt is not outlined")
-_REUSE_UNTOLD = Missing("known with the first token")
 _JUST_BEGAN = Missing("just began")
 _STANDING = Missing("no whole token in the window beyond its first")
 """The engine reads another's prompt, or stands: the first token came without decoding time."""
@@ -142,14 +146,14 @@ def speed(
     # A request that no reading has yet had emitted nothing by the last one: a count, not a guess.
     window: Figure = 0.0 if window_s > 0 else Missing("one reading so far")
     if share is not None:
-        window = _mark(share.window_rate, rough=rough)
+        window = marked(share.window_rate, rough=rough)
     rate = None if share is None else share.decode_rate
     if phase != "decode" or share is None or rate is None or share.decode_tokens < 1:
         why = _NOT_DECODING.get(phase, _JUST_BEGAN if rate is None else _STANDING)
         return Speed(
             tokens_per_s=why, window_tokens_per_s=window, passes_per_s=why, tokens_per_pass=why
         )
-    tokens = _mark(rate, rough=rough)
+    tokens = marked(rate, rough=rough)
     if speculating is False and share.decode_passes is None:
         passes: Figure = Estimated(rate)
     else:
@@ -166,14 +170,10 @@ def speed(
 
 def _passes(share: Share, engine_passes: Callable[[float], Figure], *, rough: bool) -> Figure:
     if share.decode_passes is not None:
-        return _mark(share.decode_passes / share.decode_s, rough=rough)
+        return marked(share.decode_passes / share.decode_s, rough=rough)
     of_engine = engine_passes(share.decode_s)
     known = number(of_engine)
     return of_engine if known is None else Estimated(known)
-
-
-def _mark(value: float, *, rough: bool) -> Figure:
-    return Estimated(value) if rough else value
 
 
 def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot:
@@ -182,26 +182,26 @@ def build_slot(pair: Pair, *, seat: int, shown: Speed, context: Context) -> Slot
     phase = phase_of(pair, context)
     return Slot(
         slot=seat,
-        request_id=_request_id(pair),
-        session=_text(pair, "session", "the client names no session"),
-        agent=_text(pair, "agent", "agents are not told apart"),
-        client=_text(pair, "client", "the client does not name itself"),
-        model=_text(pair, "model", "the request names no model"),
+        request_id=request_id(pair),
+        session=told(pair, "session", "the client names no session"),
+        agent=told(pair, "agent", "agents are not told apart"),
+        client=told(pair, "client", "the client does not name itself"),
+        model=told(pair, "model", "the request names no model"),
         direct=gateway is None,
         phase=phase,
         prompt_tokens=_prompt_tokens(pair, phase),
-        cached_tokens=_cached_tokens(pair),
-        reread_tokens=_reread(pair),
+        cached_tokens=cached_tokens(pair),
+        reread_tokens=reread_tokens(pair),
         generated_tokens=_generated(pair, phase, context),
-        max_tokens=measured(_either(engine, gateway, "max_tokens"), "no limit was asked for"),
+        max_tokens=measured(counted(engine, gateway, "max_tokens"), "no limit was asked for"),
         prefill_ratio=_prefill_ratio(engine, phase, context),
         tokens_per_s=shown.tokens_per_s,
         passes_per_s=shown.passes_per_s,
         tokens_per_pass=shown.tokens_per_pass,
         window_tokens_per_s=shown.window_tokens_per_s,
-        ttft_s=_ttft(pair),
+        ttft_s=ttft_s(pair),
         age_s=_age(pair, context.now_s),
-        method=_method(pair),
+        method=method_of(pair),
     )
 
 
@@ -212,10 +212,10 @@ def direct_rest(rate: float, *, seat: int, engine_passes: Figure) -> Slot:
     return Slot(
         slot=seat,
         request_id="direct",
-        session=_NOT_OURS,
-        agent=_NOT_OURS,
-        client=_NOT_OURS,
-        model=_NOT_OURS,
+        session=NOT_OURS,
+        agent=NOT_OURS,
+        client=NOT_OURS,
+        model=NOT_OURS,
         direct=True,
         phase="decode",
         prompt_tokens=unknown,
@@ -234,54 +234,9 @@ def direct_rest(rate: float, *, seat: int, engine_passes: Figure) -> Slot:
     )
 
 
-def _request_id(pair: Pair) -> str:
-    if pair.gateway is not None:
-        return pair.key
-    return "" if pair.engine is None else pair.engine.external_id or pair.engine.engine_id
-
-
-def _text(pair: Pair, name: str, reason: str) -> Text:
-    """What only the gateway knows."""
-    if pair.gateway is None:
-        ours = pair.engine is not None and our_id(pair.engine.external_id) is not None
-        return _NO_RECORD if ours else _NOT_OURS
-    value: str | None = getattr(pair.gateway, name)
-    return Missing(reason) if value is None else value
-
-
-def _either(engine: EngineRow | None, gateway: GatewayRow | None, name: str) -> int | None:
-    """A count from the engine, else from the gateway."""
-    for row in (engine, gateway):
-        value: int | None = None if row is None else getattr(row, name)
-        if value is not None:
-            return value
-    return None
-
-
 def _prompt_tokens(pair: Pair, phase: Phase) -> Figure:
     reason = "known with the first token" if phase != "decode" else "the engine did not tell"
-    return measured(_either(pair.engine, pair.gateway, "prompt_tokens"), reason)
-
-
-def _cached_tokens(pair: Pair) -> Figure:
-    return measured(_either(pair.engine, pair.gateway, "cached_tokens"), "the engine did not tell")
-
-
-def _reread(pair: Pair) -> Figure:
-    """What its session had sent before and is computed again; before that is told, what must be."""
-    if pair.gateway is None:
-        return _NOT_OURS
-    shared = pair.gateway.shared
-    if shared is None:
-        return _NOT_OUTLINED
-    if not shared.tokens:
-        return 0
-    cached = _either(pair.engine, pair.gateway, "cached_tokens")
-    if cached is None:
-        return Estimated(round(shared.lost)) if shared.lost else _REUSE_UNTOLD
-    prompt = _either(pair.engine, pair.gateway, "prompt_tokens")
-    most = shared.tokens if prompt is None else min(shared.tokens, prompt)
-    return _mark(max(0, round(most - cached)), rough=not shared.exact)
+    return measured(counted(pair.engine, pair.gateway, "prompt_tokens"), reason)
 
 
 def _generated(pair: Pair, phase: Phase, context: Context) -> Figure:
@@ -289,7 +244,7 @@ def _generated(pair: Pair, phase: Phase, context: Context) -> Figure:
     if pair.metered and gateway is not None:
         return gateway.generated_tokens or 0
     if engine is not None:
-        return _mark(engine.generated_tokens, rough=pair.rough)
+        return marked(engine.generated_tokens, rough=pair.rough)
     assigned = None if gateway is None else context.assigned.get(gateway.request_id)
     if assigned is not None:
         return Estimated(round(assigned))
@@ -305,92 +260,8 @@ def _prefill_ratio(engine: EngineRow | None, phase: Phase, context: Context) -> 
     return measured(known, f"{context.engine} does not report it")
 
 
-def _ttft(pair: Pair) -> Figure:
-    """At the gateway from request to first content; of a direct request the engine's own."""
-    gateway = pair.gateway
-    if gateway is not None:
-        if gateway.first_token_at_s is None:
-            return Missing("no token yet")
-        return gateway.first_token_at_s - gateway.received_at_s
-    known = None if pair.engine is None else pair.engine.ttft_s
-    return measured(known, "no token yet, or not told")
-
-
 def _age(pair: Pair, now_s: float) -> Figure:
     if pair.gateway is not None:
         return max(0.0, now_s - pair.gateway.received_at_s)
     since_s = None if pair.engine is None else pair.engine.arrived_at_s
     return Missing("the engine does not tell") if since_s is None else max(0.0, now_s - since_s)
-
-
-def _method(pair: Pair) -> Method:
-    if pair.gateway is not None and (pair.engine is None or pair.metered):
-        return pair.gateway.method
-    return "engine"
-
-
-def recent_requests(
-    gateway_rows: Iterable[GatewayRow],
-    engine_rows: Iterable[EngineRow],
-    *,
-    skip: frozenset[str] = frozenset(),
-) -> tuple[RecentRequest, ...]:
-    """The last finished requests, newest first: the gateway's, and direct ones of the engine.
-
-    Args:
-        gateway_rows: Finished at the gateway.
-        engine_rows: Finished in the engine; those with our id give their counts to the gateway's.
-        skip: Engine ids that belong to gateway rows by another join.
-    """
-    ended = [row for row in engine_rows if row.ended_at is not None]
-    by_id = {our_id(row.external_id): row for row in ended}
-    listed: list[tuple[str, RecentRequest]] = []
-    ours = set()
-    for gateway in gateway_rows:
-        ours.add(gateway.request_id)
-        if gateway.ended_at is not None:
-            request = _recent(by_id.get(gateway.request_id), gateway)
-            listed.append((gateway.ended_at, request))
-    listed += [
-        (row.ended_at or "", _recent(row, None))
-        for row in ended
-        if our_id(row.external_id) not in ours and row.engine_id not in skip
-    ]
-    listed.sort(key=lambda entry: entry[0], reverse=True)
-    return tuple(request for _, request in listed[:RECENT_REQUESTS])
-
-
-def _recent(engine: EngineRow | None, gateway: GatewayRow | None) -> RecentRequest:
-    pair = Pair(engine, gateway)
-    tokens = None if engine is None else engine.generated_tokens
-    reason = None if engine is None else engine.finish_reason
-    ended_at = None if engine is None else engine.ended_at
-    if gateway is not None:
-        # What the client was told counts before what the engine counted.
-        tokens = tokens if gateway.generated_tokens is None else gateway.generated_tokens
-        reason = gateway.finish_reason or reason
-        ended_at = gateway.ended_at or ended_at
-    return RecentRequest(
-        request_id=_request_id(pair),
-        session=_text(pair, "session", "the client names no session"),
-        finish_reason=Missing("the engine does not tell") if reason is None else reason,
-        generated_tokens=measured(tokens, "the engine did not tell"),
-        tokens_per_s=_finished_speed(tokens or 0, pair),
-        ttft_s=_ttft(pair),
-        ended_at=ended_at or "",
-        client=_text(pair, "client", "the client does not name itself"),
-        model=_text(pair, "model", "the request names no model"),
-        queue_s=queue_s(pair),
-        prefill_s=prefill_s(pair),
-        decode_s=decode_s(pair),
-    )
-
-
-def _finished_speed(tokens: int, pair: Pair) -> Figure:
-    """Tokens after the first, by the time from the first to the last."""
-    for row in (pair.engine, pair.gateway):
-        first_s = None if row is None else row.first_token_at_s
-        last_s = None if row is None else row.last_token_at_s
-        if first_s is not None and last_s is not None and last_s > first_s and tokens > 1:
-            return (tokens - 1) / (last_s - first_s)
-    return Missing("fewer than two tokens, or their times are not known")

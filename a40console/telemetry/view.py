@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from a40console.model.engine import EngineKind
 from a40console.model.figures import Figure, Missing, Text
+from a40console.model.latency import Latency
 from a40console.model.request import EngineRow
 from a40console.model.snapshot import (
     Gpu,
     KvCache,
-    Latency,
     PrefixCache,
     RecentRequest,
     Requests,
@@ -49,6 +49,9 @@ class EngineView:
     throughput: Throughput
     latest_throughput: Throughput
     """The same since the reading that the view before this one showed; window 0: none since."""
+
+    steady_tokens_per_s: Figure
+    """The speed of `throughput` where generation filled its window: what a price may rest on."""
 
     requests: Requests
 

@@ -15,6 +15,7 @@ from a40console.telemetry.blocks import (
     prefix_cache,
     read_bytes_per_s,
     requests,
+    steady_tokens_per_s,
     throughput,
 )
 from a40console.telemetry.evidence import Evidence
@@ -46,6 +47,7 @@ def build_view(
         recent=joined.recent,
         throughput=throughput(evidence.counters),
         latest_throughput=latest_throughput(evidence.counters, feed.shown_s),
+        steady_tokens_per_s=steady_tokens_per_s(evidence.counters),
         requests=shown,
         latency=latency(metrics, first_tokens, now_s),
         prefix_cache=prefix_cache(metrics),

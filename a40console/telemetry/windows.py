@@ -10,7 +10,7 @@ from math import inf, isfinite, isnan
 from typing import Literal
 
 from a40console.model.figures import Estimated, Figure, Missing, combine, measured, number
-from a40console.model.snapshot import Percentiles
+from a40console.model.latency import Percentiles
 from a40console.telemetry.aliases import why_absent
 from a40console.telemetry.reading import CounterName, EngineReading, Histogram, HistogramName
 

@@ -61,9 +61,16 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         if chosen is None:
             return
         arguments[command.argument] = chosen
-    told = [*_consequences(app, arguments), *losses(command.id, app.reading.snapshot)]
-    told += await _switch_cost(app, command, arguments)
-    if command.confirm and not await dialogs.confirm(app, command, told):
+    cost = await _switch_cost(app, command, arguments)
+    if command.confirm and not await dialogs.confirm(
+        app,
+        command,
+        lambda: [
+            *_consequences(app, arguments),
+            *losses(command.id, app.reading.snapshot),
+            *cost,
+        ],
+    ):
         return
     await carry_out(app, command, arguments)
 
@@ -132,11 +139,13 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
     lines = [dialogs.consequence(name, value) for name, value in arguments.items()]
     if switched:
         lines = [f"From {old} to {new}."]
+    if app.reading.link.state != "live":
+        return [*lines, "No service answers: what runs now is not known."]
     running = number(snapshot.requests.running)
     if running:
         lines.append(f"{fmt.plural(running, 'request')} running now.")
     if not switched and not isinstance(old, Missing):
-        lines.append(f"Profile: {old}")
+        lines.append(f"Profile: {old}{', SIMULATED' if snapshot.simulated else ''}")
     return lines
 
 

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from a40console.service.client import ServiceClient
 
 
+SETTLE_S = 0.08
+"""A screen that is new has its layout by then."""
+
 SWITCH_DELAY_S = 0.015
 
 
@@ -196,6 +199,7 @@ class ConsoleApp(TerminalApp):
             if not BY_ID[command_id].key:
                 self.bind(key, f"command('{command_id}')", show=False)
         self.set_interval(1.0, self._beat, name="beat")
+        self.settle(SETTLE_S)
         self.call_after_refresh(self._follow)
         if self._complaints:
             self.say("Settings", "\n".join(self._complaints), "warning")
@@ -236,6 +240,8 @@ class ConsoleApp(TerminalApp):
 
     @on(SnapshotArrived)
     def _take_snapshot(self, message: SnapshotArrived) -> None:
+        if self._snapshot is None:
+            self.settle(SETTLE_S)
         self._snapshot = message.snapshot
         self._arrived_s = self._clock()
         self._link = Link("live")

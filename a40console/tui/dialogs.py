@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a40console.errors import ConsoleError
@@ -15,6 +14,7 @@ from a40console.model.control import (
 )
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
+from a40console.model.snapshot import Snapshot
 from a40console.model.wording import short_name
 from a40console.tui import format as fmt
 from a40console.tui.availability import LIVING, NAMES
@@ -22,7 +22,13 @@ from a40console.tui.format import shown
 from a40console.tui.ink import clean
 from a40console.tui.panels import texts
 from a40console.tui.panels.checks import checks_text, read_checks
-from a40console.tui.screens.dialog import Choice, ConfirmDialog, PickDialog, TextDialog
+from a40console.tui.screens.dialog import (
+    Choice,
+    ConfirmDialog,
+    Consequences,
+    PickDialog,
+    TextDialog,
+)
 from a40console.tui.screens.digest import READ, DigestDialog
 from a40console.tui.screens.environment import EnvironmentDialog
 from a40console.tui.screens.note import NoteDialog
@@ -45,9 +51,10 @@ _LEVELS = [
 ]
 _MODEL = "As the router lists it; nothing happens without the service's yes."
 _ONLY_THIS = "Leave? Only this screen closes."
+_INVENTED = "SIMULATED: the answer is invented."
 
 
-async def confirm(app: ConsoleApp, command: Command, consequences: Sequence[str]) -> bool:
+async def confirm(app: ConsoleApp, command: Command, consequences: Consequences) -> bool:
     """Whether the operator says yes to the command's question."""
     dialog = ConfirmDialog(command.title, command.confirm, consequences)
     answer = await app.push_screen_wait(dialog)
@@ -128,7 +135,8 @@ def _profile(profile: ProfileSummary, serving: object) -> Choice:
     if profile.speculation:
         facts.append(f"speculation {profile.speculation}")
     if profile.usd_per_hour is not None:
-        facts.append(f"{fmt.dollars(profile.usd_per_hour)}/h")
+        invented = "SIMULATED " if profile.kind == "sim" else ""
+        facts.append(f"{invented}{fmt.dollars(profile.usd_per_hour)}/h")
     if profile.origin != "shipped":
         facts.append(profile.origin)
     title = profile.name + ("  (running)" if profile.name == serving else "")
@@ -149,7 +157,10 @@ def _modes(app: ConsoleApp) -> list[Choice]:
 
 def show_answer(app: ConsoleApp, command: Command, result: CommandResult) -> None:
     """The answer to the test request, and what it took."""
-    app.push_screen(TextDialog(command.title, lambda width: texts.answer(result, width)))
+    invented = _INVENTED if app.reading.snapshot.simulated else ""
+    app.push_screen(
+        TextDialog(command.title, lambda width: texts.answer(result, width, before=invented))
+    )
 
 
 def show_digest(app: ConsoleApp, title: str, digest: Digest) -> None:
@@ -185,7 +196,7 @@ def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvir
 async def leave(app: ConsoleApp, command: Command) -> bool:
     """Whether the operator really leaves, once told what keeps running and what it costs."""
     question = "Leave? The demo ends with this screen." if app.demo else _ONLY_THIS
-    dialog = ConfirmDialog("Leave the console", question, _remains(app))
+    dialog = ConfirmDialog("Leave the console", question, lambda: _remains(app))
     answer = await app.push_screen_wait(dialog)
     return bool(answer)
 
@@ -211,11 +222,20 @@ def _remains(app: ConsoleApp) -> list[str]:
         return [f"The service keeps running; {NAMES[engine.state]}."]
     running = number(reading.snapshot.requests.running)
     busy = f" with {fmt.plural(running, 'request')}" if running else ""
-    cost = reading.snapshot.cost.usd_per_hour
-    costs = (
-        f"Its cost is not known: {cost.reason}."
-        if isinstance(cost, Missing)
-        else f"It costs {shown(cost, fmt.dollars)} an hour until it is stopped."
-    )
     name = "" if isinstance(engine.profile, Missing) else f" {engine.profile}"
-    return [f"The service and the engine{name} keep running{busy}.", costs]
+    invented = "SIMULATED " if reading.snapshot.simulated else ""
+    return [
+        f"The service and the {invented}engine{name} keep running{busy}.",
+        _costs(reading.snapshot),
+    ]
+
+
+def _costs(snapshot: Snapshot) -> str:
+    """What it costs to leave the engine running."""
+    rate = snapshot.cost.usd_per_hour
+    if snapshot.simulated:
+        priced = "the price" if isinstance(rate, Missing) else f"{shown(rate, fmt.dollars)} an hour"
+        return f"Nothing is paid for it: {priced} is SIMULATED."
+    if isinstance(rate, Missing):
+        return f"Its cost is not known: {rate.reason}."
+    return f"It costs {shown(rate, fmt.dollars)} an hour until it is stopped."

@@ -133,6 +133,15 @@ def latency(seconds: float) -> str:
     return f"{rate(seconds)} s"
 
 
+def spent(seconds: float) -> str:
+    """A phase's time, in seconds up to a minute: phases side by side have one unit."""
+    if 0 < seconds < 0.005:
+        return "<0.01 s"
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    return f"{rate(seconds)} s" if seconds < 59.5 else duration(seconds)
+
+
 def dollars(value: float) -> str:
     """Dollars with cents, and three significant digits below one dollar."""
     if value == 0:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from a40console.model.control import HistoryPoint
 from a40console.model.figures import Figure, Missing, Text, total
-from a40console.model.snapshot import FirstToken, Gpu, Host, Snapshot
+from a40console.model.latency import FirstToken
+from a40console.model.snapshot import Gpu, Host, Snapshot
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.reading import Reading
 

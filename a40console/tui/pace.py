@@ -16,6 +16,12 @@ SILENT_S = 10.0
 """After so long an answer will not come any more: the terminal stalled, or has none to give."""
 
 FIRST_ANSWER_S = 2.5
+"""So long the second frame waits for the terminal's first answer, the next ones twice as long each.
+
+The first frame is a whole screen, 40 KB, for which a link of 5 KB/s takes 8 s.
+"""
+
+UNHEARD_S = 20.0
 """A terminal that has not answered once by then is taken for one that does not."""
 
 _FORGET = 1.02
@@ -37,6 +43,8 @@ class Pace:
         self._clock = clock
         self._asked_s: float | None = None
         self._answers = 0
+        self._wait_s = FIRST_ANSWER_S
+        self._waits_until_s = math.inf
         self._shortest_s = math.inf
         self._next_s = -math.inf
         self._drawn_s: float | None = None
@@ -62,18 +70,22 @@ class Pace:
         now_s = self._clock()
         if self._asked_s is None:
             return now_s >= self._next_s
-        patience_s = SILENT_S if self._answers else FIRST_ANSWER_S
-        if now_s - self._asked_s <= patience_s:
+        if not self._answers:
+            unheard = now_s - self._asked_s > UNHEARD_S
+            return unheard or now_s >= self._waits_until_s
+        if now_s - self._asked_s <= SILENT_S:
             return False
-        if self._answers:
-            self._asked_s = None
+        self._asked_s = None
         return True
 
     def drawn(self, interval_s: float) -> None:
         """A frame is being drawn; readings come every `interval_s`."""
         now_s = self._clock()
-        if self._drawn_s is not None:
+        if self._drawn_s is not None and self._answers:
             self._judge(now_s - self._drawn_s, interval_s)
+        if not self._answers and self._asked_s is not None:
+            self._waits_until_s = now_s + self._wait_s
+            self._wait_s *= 2
         self._drawn_s, self._held = now_s, False
 
     def _judge(self, between_s: float, interval_s: float) -> None:
@@ -94,6 +106,9 @@ class Pace:
     def asked(self) -> None:
         """The question has been written after the frame."""
         self._asked_s = self._clock()
+        if not self._answers:
+            self._waits_until_s = self._asked_s + self._wait_s
+            self._wait_s *= 2
 
     def answered(self) -> None:
         """The terminal has taken in everything up to the question."""

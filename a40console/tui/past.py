@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import attrgetter
 
@@ -13,8 +13,10 @@ from a40console.model.control import HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.history import history_point
+from a40console.model.lasting import Endings, begun
 from a40console.model.snapshot import RecentRequest, Session, Slot, Snapshot
 from a40console.tui.bins import Bins, Kind
+from a40console.tui.engine_kinds import NO_KINDS, Kinds, kinds, speaks, value_of
 from a40console.tui.format import unix_seconds
 from a40console.tui.timeline import SPEED_SPAN_S, Timeline, TimeView
 from a40console.tui.track import SPARK_SPAN_S, Track
@@ -58,6 +60,9 @@ class Mark:
     note: bool = False
     """Whether the operator wrote it."""
 
+    over: bool = False
+    """Whether it told of something that lasted, and has ended: no warning any more."""
+
 
 def session_key(session: Session) -> str:
     """What identifies the row of a session whose client has the turn; a request has its id."""
@@ -83,6 +88,8 @@ class Past:
         """How far back the journal was read."""
 
         self._marked: dict[tuple[int, str], Mark] = {}
+        self._lasting: dict[tuple[int, str], Event] = {}
+        self._endings = Endings()
         self._engine_id = ""
         self._places = 0
         self._highest = 0.0
@@ -90,6 +97,9 @@ class Past:
         self._recalls = 0
         self._bins: dict[tuple[str, float], Bins] = {}
         self._bins_of: object = None
+        self._pretends = False
+        self._kinds = NO_KINDS
+        self._kinds_of: object = None
 
     def frozen(self) -> Past:
         """The same memory as it is now: what comes later does not move it."""
@@ -106,6 +116,8 @@ class Past:
         self._interval_s = snapshot.interval_s
         if not self.speed or self.now_s >= self.speed[-1].at_s + _SPEED_STEP_S:
             self.speed.append(history_point(snapshot, self.now_s))
+            if speaks(self.speed[-1]):
+                self._pretends = snapshot.simulated
         self._observe_rows(snapshot)
         self._observe_phase(snapshot)
 
@@ -136,12 +148,24 @@ class Past:
                 continue
             if self.oldest_event is None or event.id < self.oldest_event.id:
                 self.oldest_event = event
+            self._endings.take(event)
             if event.marked:
                 self._marked[event.id, event.at] = _mark(event, at_s)
-        if len(self._marked) > before:
+                if begun(event) is not None:
+                    self._lasting[event.id, event.at] = event
+        if self._end_marks() or len(self._marked) > before:
             newest = sorted(self._marked)[-_MARKS:]
             self._marked = {key: self._marked[key] for key in newest}
             self.marks = tuple(sorted(self._marked.values(), key=attrgetter("at_s")))
+
+    def _end_marks(self) -> bool:
+        """Let marks of what is over warn no more; whether there are any that did."""
+        over = [key for key, event in self._lasting.items() if self._endings.over(event)]
+        for key in over:
+            del self._lasting[key]
+            if (mark := self._marked.get(key)) is not None:
+                self._marked[key] = replace(mark, severity="info", over=True)
+        return bool(over)
 
     def visible_marks(self, view: TimeView) -> list[Mark]:
         """The marks in the span that is looked at, oldest first."""
@@ -164,13 +188,21 @@ class Past:
             if since_s <= point.at_s <= end_s:
                 yield point
 
+    def kind(self, view: TimeView) -> Kinds:
+        """Whether what charts draw of a span is a simulated engine's, and what they leave out."""
+        state = (view, self._recalls, self.timeline.version, self._pretends)
+        if state != self._kinds_of:
+            self._kinds_of, self._kinds = state, kinds(self.points(view))
+        return self._kinds
+
     def series(
         self, name: str, view: TimeView, cells: int, kind: Kind = "mean"
     ) -> list[float | None]:
         """One figure of the history over the span that is looked at, a value or None a cell."""
         if cells < 1:
             return []
-        state = (view, self._recalls, self.timeline.version)
+        pretends = self.kind(view).simulated
+        state = (view, self._recalls, self.timeline.version, pretends)
         if state != self._bins_of:
             self._bins.clear()
             self._bins_of = state
@@ -179,11 +211,11 @@ class Past:
         if bins is None:
             bins = self._bins[name, width_s] = Bins(width_s)
             for point in self.points(view):
-                bins.add(point.at_s, number(getattr(point, name)))
+                bins.add(point.at_s, value_of(point, name, simulated=pretends))
         seen_s = bins.last_s
         new = takewhile(lambda point: point.at_s > seen_s, reversed(self.speed))
         for point in reversed([*new]):
-            bins.add(point.at_s, number(getattr(point, name)))
+            bins.add(point.at_s, value_of(point, name, simulated=pretends))
         step_s = self.timeline.step_s(view, self.now_s)
         reach_s = max(_APART_STEPS * step_s, _APART_READINGS * self._interval_s)
         _, end_s = view.window(self.now_s)

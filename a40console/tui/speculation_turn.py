@@ -29,7 +29,7 @@ async def confirmed_mode(app: ConsoleApp, command: Command) -> str | None:
     if mode is None:
         return None
     lines = [dialogs.consequence("mode", mode), *await _what_it_takes(app, mode)]
-    return mode if await dialogs.confirm(app, command, lines) else None
+    return mode if await dialogs.confirm(app, command, lambda: lines) else None
 
 
 async def _what_it_takes(app: ConsoleApp, mode: str) -> list[str]:

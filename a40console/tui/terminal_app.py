@@ -93,6 +93,7 @@ class TerminalApp(App[None]):
         self._look = look
         self._pace = Pace(clock)
         self._frame_ends = False
+        self._settling = 0
         self._told_slow = False
         self._own_filters = line_filters(self.abilities)
         self.no_color = self.abilities.depth == "mono"
@@ -172,18 +173,36 @@ class TerminalApp(App[None]):
             toast(self, "Link", slow if self._told_slow else "It keeps up again.", "information")
         return True
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Draw what changed, cell by cell."""
-        super()._display(screen, cells_only(renderable))
+    def settle(self, seconds: float) -> None:
+        """Draw nothing until the layout is found, then everything once.
 
-    def post_display_hook(self) -> None:
-        """After a frame: forget its cuts; of figures, have the terminal say when it took it in."""
-        _forget_cuts()
+        A screen that gets its first figures is laid out, drawn, and laid out again as its panels
+        grow: three to five whole screens, 90 KB, for which a slow link takes half a minute.
+        """
+        if not isinstance(driver_of(self), PatientDriver):
+            return
+        self._settling += 1
+        self.set_timer(seconds, self._settled, name="settle")
+
+    def _settled(self) -> None:
+        self._settling -= 1
+        if not self._settling:
+            self.refresh(layout=True)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Draw what changed, cell by cell; of figures, have the terminal say when it took them."""
+        if self._settling or renderable is None:
+            return
+        super()._display(screen, cells_only(renderable))
         driver = driver_of(self)
         if self._frame_ends and isinstance(driver, PatientDriver) and self._pace.asks:
             self._frame_ends = False
             if driver.ask():
                 self._pace.asked()
+
+    def post_display_hook(self) -> None:
+        """After a frame: forget its cuts."""
+        _forget_cuts()
 
     @on(TerminalAnswered)
     def _pace_frames(self) -> None:

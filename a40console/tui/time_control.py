@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from a40console.errors import ConsoleError
 from a40console.model.figures import number
+from a40console.model.instants import iso_utc
+from a40console.tui import format as fmt
 from a40console.tui.availability import NAMES
 from a40console.tui.format import unix_seconds
+from a40console.tui.panels.moments import day_of, when_s
 from a40console.tui.reading import Reading
 from a40console.tui.timeline import LIVE, PAGE_POINTS, Page
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 _RETRY_S = 5.0
 _EVENTS = 200
 _EVENT_PAGES = 10
+_FULL = 0.02
+"""Share of what the history may keep that may lack where it is full."""
 
 
 class TimeControl:
@@ -60,9 +65,11 @@ class TimeControl:
         return True
 
     def _go_back(self, now_s: float) -> None:
-        earlier = self.view.back(now_s, number(self._app.past.timeline.oldest_s))
-        if earlier == self.view:
-            self._app.say("Back in time", "Nothing older is kept.")
+        timeline = self._app.past.timeline
+        oldest_s = number(timeline.oldest_s)
+        earlier = self.view.back(now_s, oldest_s)
+        if earlier == self.view and oldest_s is not None:
+            self._app.say("Back in time", _at_the_begin(oldest_s, timeline.kept_s, now_s))
         self.view = earlier
 
     def look_at(self, at_s: float) -> None:
@@ -139,6 +146,18 @@ class TimeControl:
             page = await client.events(0, _EVENTS, before=oldest.id)
             past.mark(page)
             self._events_whole = len(page) < _EVENTS
+
+
+def _at_the_begin(oldest_s: float, kept_s: float, now_s: float) -> str:
+    """Why there is no going back further: it was not recorded, or is not kept any more."""
+    kept = f"{kept_s / 3600:.0f} h"
+    if now_s - oldest_s >= (1 - _FULL) * kept_s:
+        return f"Nothing older is kept: the history reaches {kept} back."
+    begin = when_s(oldest_s, day_of(iso_utc(now_s)))
+    ago = fmt.duration(now_s - oldest_s)
+    return (
+        f"The history begins at {begin}, {ago} ago: nothing was recorded before. It keeps {kept}."
+    )
 
 
 def _before(at: str, since_s: float) -> bool:

@@ -123,6 +123,9 @@ class Timeline:
         """Changes with every page."""
 
         self.oldest_s: Figure = Missing("the service has not told its history yet")
+        self.kept_s = SPANS_S[-1]
+        """Seconds of the past that the service keeps before it forgets them."""
+
         self.trouble = ""
         """Why the last fetch failed, or why the disk keeps nothing; empty for neither."""
 
@@ -157,6 +160,7 @@ class Timeline:
         while len(self._pages) > _PAGES:
             self._pages.popitem(last=False)
         self.oldest_s = history.oldest_s
+        self.kept_s = max((tier.span_s for tier in history.retention), default=self.kept_s)
         self.trouble = history.trouble or ""
         self.version += 1
 

@@ -11,6 +11,7 @@ import pytest
 from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
+from a40console.model.latency import Latency
 from a40console.model.request import Phase
 from a40console.model.service_info import ServiceInfo
 from a40console.model.snapshot import (
@@ -19,7 +20,6 @@ from a40console.model.snapshot import (
     Gpu,
     Host,
     KvCache,
-    Latency,
     Limit,
     PrefixCache,
     Requests,

@@ -22,9 +22,9 @@ def read(snapshot: Snapshot) -> Limit:
     return limit(explain(snapshot))
 
 
-def test_plain_decoding_has_no_named_cause_and_says_what_it_is_not(scene: Scene) -> None:
+def test_plain_decoding_is_its_own_limit_and_says_what_it_is_not(scene: Scene) -> None:
     found = read(scene())
-    assert found.cause == "unknown"
+    assert (found.cause, found.text) == ("decode", "decode: 1 request, 23 passes/s, nothing waits")
     assert "413 tok/s (5 s)" in found.evidence
     assert "23 passes/s (5 s)" in found.evidence
     assert set(found.ruled_out) == ALL
@@ -94,18 +94,18 @@ def test_throttled_vcpu_outranks_the_queue_and_the_prefill_it_slows(
 
 
 @pytest.mark.parametrize(
-    "host",
+    ("host", "cause"),
     [
-        {"throttled_ms_per_s": 3.0},
-        {"throttled_ms_per_s": GONE},
-        {"throttled_ms_per_s": 340.0, "age_s": 30.0},
-        {"busiest_engine_thread": BusiestThread(name="EngineCore", ratio=1.0)},
+        ({"throttled_ms_per_s": 3.0}, "decode"),
+        ({"throttled_ms_per_s": GONE}, "unknown"),
+        ({"throttled_ms_per_s": 340.0, "age_s": 30.0}, "unknown"),
+        ({"busiest_engine_thread": BusiestThread(name="EngineCore", ratio=1.0)}, "decode"),
     ],
 )
 def test_vcpu_is_silent_without_throttling_even_with_a_thread_at_the_top(
-    scene: Scene, host: dict[str, object]
+    scene: Scene, host: dict[str, object], cause: str
 ) -> None:
-    assert read(scene(host=host)).cause == "unknown"
+    assert read(scene(host=host)).cause == cause
 
 
 def test_vcpu_is_silent_while_nothing_is_worked_on(scene: Scene) -> None:
@@ -123,7 +123,7 @@ def test_without_a_quota_all_cores_in_use_are_the_wall(scene: Scene) -> None:
     cores = {"cpu_quota_vcpu": 2.0, "quota_origin": "host", "throttled_ms_per_s": GONE}
     assert read(scene(host=cores | {"cpu_used_vcpu": 1.98})).text == "all 2.0 vCPU are in use"
     free = read(scene(host=cores | {"cpu_used_vcpu": 0.4}))
-    assert free.cause == "unknown"
+    assert free.cause == "decode"
     assert "vcpu" in free.ruled_out
 
 
@@ -152,9 +152,10 @@ def test_requests_at_our_gate_are_told_apart_from_the_engines_queue(scene: Scene
 
 
 def test_the_queue_is_silent_when_nothing_waits_or_nothing_is_known(scene: Scene) -> None:
-    assert read(scene()).cause == "unknown"
+    assert read(scene()).cause == "decode"
     unknown = read(scene(requests={"waiting": GONE}))
     assert unknown.cause == "unknown"
+    assert unknown.evidence[-1] == "queue not judged: not known in this test"
     assert "queue" not in unknown.ruled_out
 
 
@@ -225,7 +226,9 @@ def test_prefill_is_silent_for_a_short_young_prompt_and_while_decoding(
     found = read(scene(slots=(short,)))
     assert found.cause == "unknown"
     assert "prefill" not in found.ruled_out, "there is one, though it is small"
-    assert read(scene(slots=(make_slot(),))).cause == "unknown"
+    assert found.evidence[-1] == "prefill not judged: 1 prompt in prefill, below 512 tokens and 1 s"
+    assert read(scene(slots=(make_slot(),))).cause == "decode"
+    assert read(scene(slots=(make_slot(), short))).cause == "decode"
 
 
 def test_a_short_prompt_that_takes_long_is_a_limit(scene: Scene, make_slot: MakeSlot) -> None:
@@ -263,10 +266,58 @@ def test_a_figure_that_is_missing_old_or_high_rules_nothing_out(
     scene: Scene, blocks: dict[str, dict[str, object]], name: str
 ) -> None:
     found = read(scene(**blocks))
-    assert found.cause == "unknown"
+    # What holds the clocks down works within the passes, as cores do that are in use.
+    full = blocks.get("host", {}).get("cpu_used_vcpu") == 8.7
+    assert found.cause == ("decode" if full or name == "clocks" else "unknown")
+    assert not full or found.evidence[-1] == "8.7 of 9.0 vCPU used"
     assert name not in found.ruled_out
     of_the_host = {"memory"} if "age_s" in blocks.get("host", {}) else set()
     assert set(found.ruled_out) == ALL - {name} - of_the_host
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        {"requests": {"held": 1}},
+        {"requests": {"waiting": 1}},
+        {"throughput": {"age_s": 60.0}},
+        {"throughput": {"generation_tokens_per_s": 0.0}},
+        {"throughput": {"passes_per_s": GONE}},
+        {"kv_cache": {"held_ratio": 0.93}},
+        {"slots": ()},
+        {"slots": GONE, "throughput": {"prefill_tokens_per_s": 900.0}},
+        {"engine": {"paused": True}},
+        {"host": {"throttled_ms_per_s": 340.0}},
+        {"host": {"throttled_ms_per_s": 40.0}},
+        {"host": {"cpu_used_vcpu": GONE}},
+        {"host": {"age_s": 60.0}},
+    ],
+)
+def test_decode_is_silent_where_time_may_go_elsewhere(scene: Scene, blocks: dict[str, Any]) -> None:
+    assert read(scene(**blocks)).cause != "decode"
+
+
+def test_without_slots_decode_rests_on_the_counters(scene: Scene) -> None:
+    found = read(scene(slots=GONE, throughput={"prefill_tokens_per_s": 0.0}))
+    assert found.text == "decode: 2 requests, 23 passes/s, nothing waits"
+
+
+@pytest.mark.parametrize(
+    ("slot", "speaks"),
+    [
+        ({"age_s": 1.0, "ttft_s": 0.3, "generated_tokens": 20}, True),
+        ({"age_s": 9.0, "ttft_s": 0.3, "generated_tokens": 20}, False),
+        ({"age_s": 1.0, "ttft_s": GONE, "generated_tokens": 20}, False),
+        ({"age_s": 1.0, "ttft_s": 0.3, "generated_tokens": 0}, False),
+    ],
+)
+def test_before_the_counters_move_only_a_request_that_has_just_begun_decodes(
+    scene: Scene, make_slot: MakeSlot, slot: dict[str, Any], speaks: bool
+) -> None:
+    still = {"generation_tokens_per_s": 0.0, "passes_per_s": GONE}
+    found = read(scene(slots=(make_slot(**slot),), throughput=still))
+    told = "decode: 1 request, just begun, nothing waits"
+    assert found.text == (told if speaks else "unknown: no figure here explains the speed")
 
 
 def test_what_holds_the_clocks_down_is_cited(scene: Scene) -> None:

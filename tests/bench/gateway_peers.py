@@ -2,7 +2,7 @@
 
     python -m tests.bench.gateway_peers [--seconds 6] [--litellm PROGRAM] [--markdown]
 
-The engine is that of `gateway_overhead`: it plays chat chunks and messages at one pass for all.
+The engine is that of `gateway_engine`: it plays chat chunks and messages at one pass for all.
 At 1, 8, 32 and 128 streams it prints tokens per second, the median time to first token and the CPU
 of the process in between. LiteLLM is not ours to install: its `litellm` is named, or left out.
 """
@@ -26,8 +26,8 @@ from statistics import median
 import psutil
 import uvloop
 
-from tests.bench import gateway_overhead
-from tests.bench.gateway_overhead import CHAT, MESSAGES, Load, burst, closed_loop, free_port
+from tests.bench import gateway_engine
+from tests.bench.gateway_load import CHAT, MESSAGES, Load, burst, closed_loop, free_port
 
 STREAMS = (1, 8, 32, 128)
 TOKENS_PER_S = 1200.0
@@ -118,7 +118,7 @@ def engine(script: str, folder: str, port: int, streams: int) -> list[str]:
 
 def run(litellm: str | None, seconds: float) -> Iterator[Row]:
     """Every way at every number of streams, one after the other."""
-    script = gateway_overhead.__file__
+    script = gateway_engine.__file__
     folder = tempfile.mkdtemp(prefix="a40b-", dir="/tmp")
     direct, gateway, peer = free_port(), free_port(), free_port()
     config = Path(folder) / "litellm.yaml"

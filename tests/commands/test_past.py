@@ -247,7 +247,7 @@ def test_a_digest(console: Run, service: Service) -> None:
         "out of memory: the kernel killed VLLM::EngineCore",
         "The container's CPU quota throttles the engine, still so",
         "note: pruning off from here on",
-        "In the journal: 1 error, 3 warnings.",
+        "In the journal: 9,128 events, 1 error, 3 warnings.",
     ):
         assert text in said
     assert json.loads(console("digest", "--json").stdout)["since_event"] == 3, "since it was read"

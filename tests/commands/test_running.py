@@ -271,6 +271,40 @@ def test_an_engine_without_a_service_is_not_called_stopped(
     assert console("wait", "stopped", "--timeout", "5").returncode == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--engine",)], ids=["stop", "stop --engine"])
+@pytest.mark.parametrize("ran", [False, True], ids=["never ran", "ran"])
+def test_where_nothing_runs_stop_starts_nothing_and_says_so(
+    options: tuple[str, ...],
+    ran: bool,
+    console: Run,
+    environment: dict[str, str],
+    paths: Paths,
+    left_engine: subprocess.Popen[bytes],
+) -> None:
+    left_engine.kill()
+    left_engine.wait()
+    if not ran:
+        shutil.rmtree(paths.engine_runs)
+    script = with_stub(environment, state="serving")
+    run = console("stop", *options, command=CONSOLE_WITH_STUB, environment=script)
+    assert run.returncode == Exit.NO_SERVICE
+    assert run.stderr.startswith("Nothing to stop: neither a service nor an engine runs\n")
+    assert "serve" not in run.stderr
+    assert not is_locked(paths)
+    assert not paths.control_socket.exists()
+
+
+def test_stop_without_a_service_names_the_engine_that_it_leaves(
+    console: Run, paths: Paths, left_engine: subprocess.Popen[bytes]
+) -> None:
+    run = console("stop")
+    assert run.returncode == Exit.NO_SERVICE
+    assert run.stderr.startswith("No service runs, but the engine does\n")
+    assert run.stderr.endswith("Stop it with: a40console stop --engine\n")
+    assert left_engine.poll() is None
+    assert not is_locked(paths)
+
+
 @pytest.mark.parametrize("verb", [("engine", "stop"), ("stop", "--engine")], ids=" ".join)
 def test_a_service_comes_back_to_stop_an_engine_that_has_none(
     verb: tuple[str, ...],

@@ -283,6 +283,7 @@ async def gateway(
             loop="none",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=1,
         )
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from a40console.gateway.anthropic.commitment import TIMING, Timing
+from tests.gateway.messages_asked import ASK, MESSAGES, STREAM, chat
 from tests.gateway.stub import (
     NATIVE_ENGINE,
     TRANSLATED_ENGINE,
@@ -21,7 +22,6 @@ from tests.gateway.stub import (
     gateway,
     until,
 )
-from tests.gateway.test_exchange import ASK, MESSAGES, STREAM, chat
 
 QUICK = Timing(commit_after_s=0.02, ping_every_s=0.05)
 

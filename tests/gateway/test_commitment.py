@@ -10,6 +10,7 @@ from typing import Any, Self
 import pytest
 
 from a40console.gateway.anthropic.commitment import TIMING, Outlet, Timing
+from tests.gateway.messages_asked import ASK, MESSAGES, STREAM, chat
 from tests.gateway.stub import (
     NATIVE_ENGINE,
     TRANSLATED_ENGINE,
@@ -21,7 +22,6 @@ from tests.gateway.stub import (
     capture,
     gateway,
 )
-from tests.gateway.test_exchange import ASK, MESSAGES, STREAM, chat
 from tests.gateway.wire import read_stream
 
 QUICK = Timing(commit_after_s=0.2, ping_every_s=0.1)

@@ -10,6 +10,7 @@ from starlette.types import Message
 
 from a40console.gateway.departure import ClientLeftError, unless_left
 from a40console.gateway.upstream import EngineSessions
+from tests.gateway.messages_asked import ASK, MESSAGES, STREAM, chat
 from tests.gateway.stub import (
     NATIVE_ENGINE,
     SSE,
@@ -22,7 +23,6 @@ from tests.gateway.stub import (
     capture,
     gateway,
 )
-from tests.gateway.test_exchange import ASK, MESSAGES, STREAM, chat
 
 CHAT = "/v1/chat/completions"
 

@@ -19,6 +19,7 @@ from a40console.gateway.hold import AdmissionGate, HoldLimits
 from a40console.gateway.meter import Passage
 from a40console.gateway.session_phase import standing
 from a40console.gateway.sessions import SessionBook
+from tests.gateway.messages_asked import ASK, MESSAGES, STREAM, chat
 from tests.gateway.stub import (
     NATIVE_ENGINE,
     STOPPED,
@@ -35,7 +36,6 @@ from tests.gateway.stub import (
     gateway,
     until,
 )
-from tests.gateway.test_exchange import ASK, MESSAGES, STREAM, chat
 from tests.gateway.wire import read_stream
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"

@@ -88,4 +88,6 @@ def test_nothing_in_a_stream_can_break_it(value: Any) -> None:
     take(read, b"event: x\ndata: " + json.dumps(value).encode() + b"\n\n")
     if isinstance(value, dict):
         read.whole(value)
-    passage.row()
+    told = passage.row()
+    for count in (told.prompt_tokens, told.cached_tokens, told.generated_tokens):
+        assert count is None or (type(count) is int and count >= 0)

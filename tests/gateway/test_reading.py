@@ -15,8 +15,8 @@ from a40console.gateway.anthropic import counting, exchange
 from a40console.gateway.anthropic.asked import read_asked
 from a40console.gateway.bodies import Body, HeldBudget
 from a40console.gateway.reading import LARGE_BYTES, BodyReading
+from tests.gateway.messages_asked import ASK
 from tests.gateway.stub import Received, Reply, StubEngine, call, gateway, until
-from tests.gateway.test_exchange import ASK
 
 LARGE: dict[str, Any] = {**ASK, "messages": [{"role": "user", "content": "sea " * 200_000}]}
 SIZE = len(json.dumps(LARGE))

@@ -14,6 +14,7 @@ import uvloop
 from a40console.gateway.heads import LimitedHeads
 from a40console.gateway.slow_readers import Patience, end_when_silent
 from tests.gateway import stub
+from tests.gateway.messages_asked import MESSAGES, STREAM, chat
 from tests.gateway.stub import (
     NATIVE_ENGINE,
     TRANSLATED_ENGINE,
@@ -26,7 +27,6 @@ from tests.gateway.stub import (
     gateway,
     until,
 )
-from tests.gateway.test_exchange import MESSAGES, STREAM, chat
 
 CHAT = "/v1/chat/completions"
 WORDS = "sea " * 8000

@@ -3,7 +3,7 @@
     python -m tests.long.gateway_memory [--requests 100000]
 
 Requests of many sessions, turn after turn, go through a gateway in a process of its own to the
-engine of `tests.bench.gateway_overhead`; its resident memory is printed ten times. Flat means that
+engine of `tests.bench.gateway_engine`; its resident memory is printed ten times. Flat means that
 the second half grows by less than 1 MB.
 """
 
@@ -22,8 +22,8 @@ import aiohttp
 import psutil
 import uvloop
 
-from tests.bench import gateway_overhead
-from tests.bench.gateway_overhead import free_port
+from tests.bench import gateway_engine
+from tests.bench.gateway_load import free_port
 from tests.bench.gateway_peers import started
 
 AT_ONCE = 16
@@ -85,7 +85,7 @@ async def drive(port: int, process: psutil.Process, requests: int) -> list[float
 
 def run(requests: int) -> Iterator[str]:
     """The verdict on the second half."""
-    script, folder = gateway_overhead.__file__, tempfile.mkdtemp(prefix="a40m-", dir="/tmp")
+    script, folder = gateway_engine.__file__, tempfile.mkdtemp(prefix="a40m-", dir="/tmp")
     direct, gateway = free_port(), free_port()
     engine = [sys.executable, script, "engine", f"{folder}/engine.sock", str(direct), "2000"]
     words = [sys.executable, script, "gateway", f"{folder}/engine.sock", str(gateway), "plugin"]

@@ -9,16 +9,14 @@ from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.event import Finding
 from a40console.model.figures import Estimated, Figure, Missing
+from a40console.model.latency import FirstToken, Latency, Percentiles
 from a40console.model.snapshot import (
     Cost,
     Difference,
     EngineInfo,
-    FirstToken,
     Gpu,
     Host,
     KvCache,
-    Latency,
-    Percentiles,
     PrefixCache,
     Requests,
     SourceStatus,

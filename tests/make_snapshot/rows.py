@@ -142,5 +142,12 @@ def recent(**changes: Any) -> RecentRequest:
         "queue_s": 0.01,
         "prefill_s": 0.27,
         "decode_s": 1.61,
+        "agent": "main",
+        "prompt_tokens": 20_480,
+        "cached_tokens": 19_660,
+        "reread_tokens": 0,
+        "max_tokens": 8192,
+        "method": "engine",
+        "age_s": 1.9,
     }
     return RecentRequest(**(values | changes))

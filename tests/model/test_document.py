@@ -63,6 +63,12 @@ def test_a_whole_document() -> None:
     )
 
 
+def test_unknown_keys_are_told_in_the_order_of_the_file() -> None:
+    with pytest.raises(DocumentError) as refused:
+        read_document(Cart, {"name": "red", "gamma": 1, "alpha": 1, "beta": 1})
+    assert [fault.place for fault in refused.value.faults] == [("gamma",), ("alpha",), ("beta",)]
+
+
 def test_every_fault_is_told_at_once() -> None:
     with pytest.raises(DocumentError) as refused:
         read_document(

@@ -18,6 +18,8 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     [
         ("a = [", "not valid TOML: "),
         ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        (".".join("a" * 3000) + " = 1", "nested too deeply"),
+        (f"[{'.'.join('a' * 3000)}]", "nested too deeply"),
         ("a = " + "9" * 5000, "an integer has more than 64 bits"),
         ("[rent]\nusd_per_hour = " + "9" * 400, "rent.usd_per_hour: an integer of more than"),
         ("port = 0x" + "f" * 5000, "port: an integer of more than 64 bits"),

@@ -112,6 +112,9 @@ def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
         (MINIMAL + "usd_per_hour = 1_000_000", "usd_per_hour must be less than 1000000"),
         (MINIMAL + "gpu_memory_utilization = 1.5", "gpu_memory_utilization must be in 0 to 1"),
         (MINIMAL + "port = 70000", "port must be in 1 to 65535"),
+        (MINIMAL + 'served_name = "claude-x"', "served_name must not begin with claude-"),
+        (MINIMAL + 'name = "claude-x"', "name must not begin with claude-"),
+        ('kind = "vllm"\nmodel = "--trust-remote-code"', "model must not begin with -"),
         (MINIMAL + 'name = "a/b"', "name 'a/b' may hold letters"),
         (MINIMAL + "[speculation]\ntokens = 0", "speculation.tokens must be more than 0"),
         (

@@ -59,3 +59,17 @@ def test_the_pruned_result_is_the_last_loss_and_a_finding(day: Rehearsal) -> Non
     assert loss.session.startswith("7f3a")
     assert loss.cause == "tool_result of message 3 was pruned"
     assert "prefix-changed" in {finding.code for finding in snapshot.findings}
+
+
+def test_an_agent_never_has_two_requests_at_once_however_long_the_day() -> None:
+    profile = load_profiles(Path("/nonexistent")).find(PROFILE)
+    long_day = asyncio.run(rehearse(profile, seconds=340))
+    for snapshot in long_day.snapshots:
+        assert not isinstance(snapshot.slots, Missing)
+        whose = [(slot.session, slot.agent) for slot in snapshot.slots]
+        assert len(whose) == len(set(whose)), snapshot.at
+    for row in sessions(long_day).values():
+        detail = long_day.sessions.detail(row.session, turns=500)
+        live = [each.agent for each in detail.timeline if each.live]
+        assert len(live) == len(set(live))
+        assert detail.turns > 24, "one day follows the other"

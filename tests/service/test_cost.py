@@ -7,6 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a40console.config import RentSettings
 from a40console.model.figures import Estimated, Missing, number
@@ -204,6 +206,48 @@ def test_a_price_is_of_the_tokens_that_were_paid_for() -> None:
         report = spending_report(book, terms, since_s=BEGAN_S, now_s=BEGAN_S + 2 * HOUR_S - 1)
         assert number(report.usd_per_million) == pytest.approx(0.44)
         assert number(report.generated_tokens) == 2_000_000
+        assert number(report.priced_usd) == pytest.approx(0.44)
+        assert number(report.priced_tokens) == 1_000_000
+
+
+HOURS = st.sampled_from(
+    [
+        None,
+        IDLE,
+        WORKED,
+        Tally(generated_tokens=300_000, observed_s=3600.0),
+        replace(WORKED, generated_tokens=900_000),
+        Tally(generated_tokens=10_000, observed_s=600.0),
+        replace(WORKED, spread_tokens=100),
+    ]
+)
+
+
+@given(st.lists(HOURS, min_size=1, max_size=8), st.sampled_from([RENT, NO_RENT]), st.booleans())
+def test_an_hour_counts_in_dollars_and_tokens_of_a_price_or_in_neither(
+    hours: list[Tally | None], rent: RentSettings, late: bool
+) -> None:
+    """Whatever was seen, whatever had a price, and where the rent began in their midst."""
+    book = book_of(**{f"h{number}": one for number, one in enumerate(hours) if one is not None})
+    terms = terms_of(rent, PROFILE)
+    if late and terms.rent_since_s is not None:
+        terms = replace(terms, rent_since_s=terms.rent_since_s + 1.5 * HOUR_S)
+    end_s = BEGAN_S + len(hours) * HOUR_S - 1
+    report = spending_report(book, terms, since_s=BEGAN_S, now_s=end_s)
+    counted = [
+        (usd, tokens)
+        for hour in report.hours
+        if (usd := number(hour.usd)) is not None
+        and (tokens := number(hour.priced_tokens)) is not None
+    ]
+    if not counted:
+        assert isinstance(report.usd_per_million, Missing)
+        return
+    usd, tokens = (sum(column) for column in zip(*counted, strict=True))
+    assert number(report.priced_usd) == pytest.approx(usd)
+    assert number(report.priced_tokens) == tokens
+    price = number(report.usd_per_million)
+    assert price == (pytest.approx(usd / tokens * 1e6) if tokens else None)
 
 
 def test_an_hour_of_a_rent_that_was_seen_in_part_has_no_price() -> None:

@@ -18,6 +18,7 @@ from a40console.service.chronicle import Chronicle
 from a40console.service.client import ServiceClient
 from a40console.service.journal import Journal
 from a40console.service.tasks import CommandTasks
+from a40console.tui.panels.digest import new_events
 from tests.service.past import chronicle, past_routes
 from tests.service.test_api import Answers
 from tests.service.test_chronicle import Wall, live
@@ -121,7 +122,7 @@ async def test_a_digest_since_an_event_and_since_an_instant(bench: Bench) -> Non
     bench.wall.at_s = unix_s(read.at) or 0.0
     live_from_s = bench.wall.at_s
     live(bench.kept, bench.wall, 90)
-    bench.journal.record("note.added", "pruning off")
+    note = bench.journal.record("note.added", "pruning off")
     bench.journal.record("engine.ended", "killed", "error")
     told = await bench.client.digest(since_event=read.id)
     assert (told.since_event, told.until_event, told.errors) == (1, 3, 1)
@@ -137,10 +138,27 @@ async def test_a_digest_since_an_event_and_since_an_instant(bench: Bench) -> Non
     assert not all_of_it.complete, "nothing is known from before the first event"
     later = await bench.client.digest(since_event=read.id, since_s=live_from_s + 60)
     assert (later.since_event, later.errors) == (1, 1), "every event that was not read"
-    assert later.since_s == live_from_s + 60
-    assert number(later.generated_tokens) == pytest.approx(300, abs=15)
+    assert later.since_s == unix_s(note.at), "and the time in which they happened"
+    seen = await bench.client.digest(since_event=3, since_s=live_from_s + 60)
+    assert seen.since_s == live_from_s + 60
+    assert number(seen.generated_tokens) == pytest.approx(300, abs=15)
     nothing = await bench.client.digest(since_event=3)
     assert (nothing.errors, nothing.notes, nothing.findings) == (0, (), ())
+
+
+@pytest.mark.parametrize("read", range(1, 6))
+async def test_a_digest_tells_of_exactly_the_events_that_the_console_counts_as_new(
+    bench: Bench, read: int
+) -> None:
+    """Also where somebody was here, without reading, after some of them had happened."""
+    events = [bench.journal.record("note.added", f"note {number}") for number in range(5)]
+    mark = await bench.client.mark_read(read)
+    assert not isinstance(mark.at, Missing)
+    told = await bench.client.digest(since_event=mark.event, since_s=unix_s(mark.at))
+    unread = bench.journal.last_id - mark.event
+    assert new_events(told) == unread == 5 - read
+    assert [note.text for note in told.notes] == [event.text for event in events[read:]]
+    assert all((unix_s(note.at) or 0.0) >= told.since_s for note in told.notes)
 
 
 async def test_more_events_than_a_digest_reads_make_it_incomplete(

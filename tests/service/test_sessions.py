@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import stat
-import threading
-import time
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +12,19 @@ import pytest
 
 from a40console.errors import ConsoleError, UsageError
 from a40console.gateway import session_view
-from a40console.gateway.session_records import KEPT_AGENTS
-from a40console.gateway.session_store import Frozen, frozen
 from a40console.gateway.sessions import SessionBook
 from a40console.model.codec import encode
 from a40console.model.figures import Estimated, Missing
-from a40console.model.session import Outline, SessionSigns
+from a40console.model.session import SessionSigns
 from a40console.model.snapshot import Session
 from a40console.service.api import ControlApi
 from a40console.service.board import Board
 from a40console.service.client import ServiceClient
-from a40console.service.session_shelf import SessionShelf
-from a40console.service.sessions import Around, Sessions, SessionsBlock
+from a40console.service.sessions import Sessions, SessionsBlock
 from tests.gateway.session_clients import HEAD, Answer, Ask, Gateway, block, talk, who
 from tests.make_snapshot import slot
+from tests.service.session_days import around, busy_day
 
-A40 = Decimal("0.44")
 LONG_ID = "7f3a9c52-5d1e-4b8a-9f60-2f8a1c7e4b10"
 
 
@@ -43,11 +36,6 @@ def gateway() -> Gateway:
 @pytest.fixture
 def sessions(gateway: Gateway) -> Sessions:
     return Sessions(gateway.book, gateway.clock.wall)
-
-
-def around(**changes: Any) -> Around:
-    plain = Around(slots=(), window_tokens=32768, usd_per_hour=A40, told={}, run_id="run-1")
-    return replace(plain, **changes)
 
 
 def row(sessions: Sessions, **changes: Any) -> Session:
@@ -205,9 +193,46 @@ def test_a_client_that_sends_what_the_console_tells_it_to_has_its_window_too(
     billed = sign(sessions, window_tokens=262_144)
 
     assert (hinted.window_wrong, billed.window_wrong) == (False, True)
-    assert window.assumed_tokens == Estimated(262_144)
+    assert (window.told, window.assumed_tokens) == (True, 262_144)
     assert window.compacts_at_tokens == Estimated(262_144 - 20_000 - 13_000)
-    assert window.evidence.endswith("it has its settings from here")
+    assert window.evidence == (
+        "it asks for max_tokens 32,000, as the lines from here set it, "
+        "and sends its hints and no billing line"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "window_tokens", "hints", "told", "believes"),
+    [
+        (16_384, 65_536, False, True, 65_536),
+        (8_192, 65_536, False, False, Estimated(65_536)),
+        (8_192, 65_536, True, False, Estimated(65_536)),
+        (512, 2_048, True, False, Missing),
+        (32_000, 65_536, False, False, Estimated(1_000_000)),
+    ],
+    ids=["our limit", "another limit", "another limit, hints", "left out", "its default"],
+)
+def test_a_window_is_told_where_the_requests_show_our_lines_and_else_guessed(
+    gateway: Gateway,
+    sessions: Sessions,
+    limit: int,
+    window_tokens: int,
+    hints: bool,
+    told: bool,
+    believes: object,
+) -> None:
+    client = replace(who(), prompt_id="p1" if hints else None)
+    gateway.turn(Ask(client, HEAD, max_tokens=limit), prompt=300)
+    sessions.take(around(window_tokens=window_tokens))
+
+    window = sessions.detail("7f3a").window
+
+    assert window.told is told
+    if believes is Missing:
+        assert isinstance(window.assumed_tokens, Missing)
+        assert window.assumed_tokens.reason.endswith("which leave so small a window out")
+    else:
+        assert window.assumed_tokens == believes
 
 
 def test_a_window_larger_than_the_clients_belief_is_no_fault(
@@ -300,147 +325,6 @@ def test_a_session_is_found_by_its_beginning_if_only_one_begins_so(
         sessions.detail("7")
 
 
-# --- over a restart ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "sessions.json"
-
-
-def _busy_day(gateway: Gateway) -> None:
-    gateway.turn(Ask(who(), HEAD + talk(0)), prompt=3000, cached=0, calls=(("Bash", "t1"),))
-    gateway.turn(Ask(who(agent="Explore a1b2c3d"), HEAD + talk(0)), prompt=3000, cached=None)
-    gateway.turn(
-        Ask(who(), HEAD + talk(1), tool_answers=(Answer("t1"),), removed={"billing header": 1}),
-        prompt=4000,
-        cached=0,
-        calls=(("Edit", "t2"),),
-    )
-    gateway.turn(Ask(who("other"), HEAD), outcome="aborted", prompt=None, generated=None)
-
-
-async def test_a_restarted_service_knows_the_sessions_and_goes_on(
-    gateway: Gateway, sessions: Sessions, file: Path
-) -> None:
-    _busy_day(gateway)
-    sessions.take(around())
-    before = [sessions.detail(name) for name in ("7f3a", "other")]
-    await SessionShelf(file, gateway.book).save()
-    again = Gateway()
-    again.clock.now_s = gateway.clock.now_s
-    told = Sessions(again.book, again.clock.wall)
-
-    SessionShelf(file, again.book).load()
-    told.take(around())
-
-    assert [told.detail(name) for name in ("7f3a", "other")] == before
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    again.pass_s(9)
-    again.turn(Ask(who(), HEAD + talk(2), tool_answers=(Answer("t2"),)), prompt=5000, cached=4048)
-    detail = told.detail("7f3a")
-    assert (detail.turns, detail.requests) == (3, 4)
-    assert detail.timeline[-1].reread_tokens == 2
-    assert detail.timeline[-2].tools[0].duration_s == pytest.approx(12.0)
-
-
-async def test_the_file_holds_no_text_of_anyone(gateway: Gateway, file: Path) -> None:
-    _busy_day(gateway)
-
-    await SessionShelf(file, gateway.book).save()
-
-    written = file.read_text(encoding="utf-8")
-    for secret in ("do it", "identity", "result 0", "call 0"):
-        assert secret not in written
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"version": 1, "sessions": [{}]}', '{"version": 9, "sessions": []}']
-)
-def test_a_file_that_is_none_costs_only_what_it_held(
-    gateway: Gateway, file: Path, content: str
-) -> None:
-    file.write_text(content, encoding="utf-8")
-
-    SessionShelf(file, gateway.book).load()
-
-    assert gateway.book.records() == ()
-
-
-async def test_a_disk_that_takes_nothing_costs_the_file_alone(
-    gateway: Gateway, tmp_path: Path
-) -> None:
-    _busy_day(gateway)
-    shelf = SessionShelf(tmp_path / "gone" / "sessions.json", gateway.book)
-
-    await shelf.save()
-
-    assert shelf.trouble is not None
-    assert len(gateway.book.records()) == 2
-
-
-async def test_saving_holds_the_loop_for_no_longer_than_freezing_takes(
-    gateway: Gateway, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The text, which takes most of the time, is made elsewhere, of what was there at the start."""
-    gateway.turn(Ask(who(), _long(0, 4000)), prompt=9000, cached=0)
-    loop_thread, made = threading.get_ident(), list[int]()
-    text = Frozen.text
-
-    def watched(self: Frozen) -> str:
-        made.append(threading.get_ident())
-        gateway.turn(Ask(who(), _long(0, 10)), prompt=9000, cached=0)
-        return text(self)
-
-    monkeypatch.setattr(Frozen, "text", watched)
-    await SessionShelf(file, gateway.book).save()
-    (session,) = json.loads(file.read_text(encoding="utf-8"))["sessions"]
-    (agent,) = session["agents"]
-
-    assert len(made) == 1
-    assert loop_thread not in made
-    assert (session["turns"], agent["sums"]["requests"], len(session["entries"])) == (1, 1, 1)
-    assert len(agent["baselines"][0]["outline"]) == len(HEAD) + 4000
-
-
-def test_freezing_a_session_that_is_as_large_as_they_get_is_quick(gateway: Gateway) -> None:
-    for number in range(KEPT_AGENTS):
-        asked = Ask(who(agent=f"Explore {number}"), _long(number, 1500))
-        gateway.turn(asked, prompt=9000, cached=0)
-    (record,) = gateway.book.records()
-    assert record.blocks() > 30_000
-
-    began_s = time.process_time()
-    made = frozen(record, whole=True)
-    froze_s = time.process_time() - began_s
-
-    assert froze_s < 0.02
-    assert made.text().count('"digest"') > 15_000
-
-
-async def test_only_what_changed_is_encoded_again(
-    gateway: Gateway, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _busy_day(gateway)
-    shelf, made, text = SessionShelf(file, gateway.book), list[str](), Frozen.text
-
-    def watched(self: Frozen) -> str:
-        made.append(self.session.session)
-        return text(self)
-
-    monkeypatch.setattr(Frozen, "text", watched)
-    await shelf.save()
-    gateway.turn(Ask(who("other"), HEAD))
-    await shelf.save()
-    await shelf.save()
-
-    assert made == ["7f3a", "other", "other"]
-
-
-def _long(number: int, pieces: int) -> Outline:
-    return (*HEAD, *(block("tool_result", f"{number} {piece}", piece) for piece in range(pieces)))
-
-
 # --- over the API --------------------------------------------------------------------------------
 
 
@@ -466,7 +350,7 @@ async def test_a_client_reads_a_session_over_the_api(gateway: Gateway, sessions:
 
 
 def test_a_block_is_json(gateway: Gateway, sessions: Sessions) -> None:
-    _busy_day(gateway)
+    busy_day(gateway)
     block: SessionsBlock = sessions.take(around())
 
     assert json.loads(json.dumps(encode(block)))["sessions"][1]["turns"] == 2

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.telemetry.blocks import (
@@ -15,6 +17,7 @@ from a40console.telemetry.blocks import (
     kv_cache,
     prefix_cache,
     requests,
+    steady_tokens_per_s,
     throughput,
 )
 from a40console.telemetry.latency import FirstTokens, latency
@@ -298,3 +301,46 @@ def test_an_engine_we_only_watch_tells_its_own_first_tokens() -> None:
     assert isinstance(shown.ttft_s.p50, Estimated)
     assert not isinstance(shown.pass_s, Missing)
     assert shown.pass_s.count == 2100
+
+
+def generating(*spans: tuple[float, float], rate: float, until_s: float) -> Source:
+    """Read once a second; tokens move at that rate within the spans."""
+
+    def tokens(at_s: float) -> float:
+        return sum(rate * max(0.0, min(at_s, end) - begin) for begin, end in spans)
+
+    seconds = [0.3 + second for second in range(int(until_s) + 1)]
+    return source_of(*(reading(at, {"generated_tokens": tokens(at)}) for at in seconds))
+
+
+@given(
+    rate=st.floats(5.0, 2000.0),
+    began_s=st.floats(20.0, 30.0),
+    after_s=st.integers(0, 20),
+    pause_s=st.floats(6.0, 15.0),
+)
+def test_a_rate_that_a_price_may_rest_on_is_never_that_of_a_half_empty_window(
+    rate: float, began_s: float, after_s: int, pause_s: float
+) -> None:
+    """After silence, however long and whether or not something was generated before it."""
+    spans = ((0.0, began_s - pause_s), (began_s, 1000.0))
+    now_s = began_s + after_s
+    found = steady_tokens_per_s(generating(*spans, rate=rate, until_s=now_s))
+    value = number(found)
+    if value is None:
+        assert found == Missing(
+            "nothing was generated 5 s ago, as the window began: too short for a rate"
+        )
+        assert after_s <= 6
+    elif after_s >= 1:
+        assert value == 0.0 or rate * 0.6 <= value <= rate * 1.001
+    if after_s >= 7:
+        assert value == pytest.approx(rate, rel=1e-6)
+
+
+def test_nothing_generated_is_a_rate_of_nothing_and_one_reading_is_none() -> None:
+    assert steady_tokens_per_s(generating((0.0, 1.0), rate=100.0, until_s=20.0)) == 0.0
+    young = steady_tokens_per_s(generating((0.0, 9.0), rate=100.0, until_s=3.0))
+    assert young == Missing("read for less than 5 s"), "it may have generated all along"
+    one = steady_tokens_per_s(generating((0.0, 1.0), rate=100.0, until_s=0.0))
+    assert one == Missing("one reading so far")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from a40console.model.figures import Estimated, Missing, number
 from a40console.telemetry.reading import Histogram
 from a40console.telemetry.windows import (
+    FINE_S,
     Change,
     CounterRing,
     percentiles,
@@ -115,7 +116,7 @@ def test_no_sequence_of_counts_and_restarts_gives_a_negative_rate(
 def test_the_windows_of_a_run_add_up_to_its_total(
     moves: list[tuple[float, int, bool]], window_s: float
 ) -> None:
-    """Rate × window is exactly what the counter moved in it."""
+    """Rate × window is exactly what the counter moved in it, by the readings that are kept."""
     ring, points, at_s, tokens = CounterRing(horizon_s=1000), [(0.0, 0.0)], 0.0, 0.0
     ring.add(reading(0.0, {"generated_tokens": 0.0}))
     for pause_s, more, _ in moves:
@@ -125,7 +126,11 @@ def test_the_windows_of_a_run_add_up_to_its_total(
     rate = number(ring.rate("generated_tokens", window_s))
     assert rate is not None
     covered_s = ring.covered_s(window_s)
-    moved = tokens - value_at(points, at_s - covered_s)
+    kept = [point for point in points if point[0] in {each.at_s for each in ring}]
+    assert [point for point in points if point[0] > at_s - FINE_S] == [
+        point for point in kept if point[0] > at_s - FINE_S
+    ], "only what is old is thinned out"
+    moved = tokens - value_at(kept, at_s - covered_s)
     assert rate * covered_s == pytest.approx(moved, abs=1e-6)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from textual.widgets import Input
 
+from a40console.tui.screens import logs
+
 
 @pytest.fixture(autouse=True)
 def _steady_screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -19,3 +21,9 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def eager_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's output is looked at more often than an operator needs: tests wait for it."""
+    monkeypatch.setattr(logs, "_QUIET_PERIOD_S", 0.1)

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from a40console.config import Settings
 from a40console.tui.app import ConsoleApp
+from a40console.tui.screens.dialog import Dialog
 from a40console.tui.terminal_app import Surroundings
 from a40console.tui.widgets.lines import Lines
 from tests.tui.fake_service import FakeService
@@ -48,6 +49,13 @@ async def until(pilot: Driven, holds: Callable[[], bool], *, within_s: float = 5
             return
         await pilot.pause(0.02)
     raise AssertionError(f"did not happen within {within_s} s:\n{screen_text(pilot.app)}")
+
+
+async def dialog(app: ConsoleApp, pilot: Driven, kind: type[Dialog[Any]]) -> str:
+    """The text of the dialog that has opened."""
+    await until(pilot, lambda: isinstance(app.screen, kind))
+    await pilot.pause()
+    return screen_text(app)
 
 
 def screen_text(app: Any) -> str:

@@ -167,3 +167,60 @@ def test_a_shell_reads_the_very_value(form: Form, shell: str, value: str) -> Non
 def test_the_settings_file_holds_the_very_values(variables: dict[str, str]) -> None:
     read = json.loads(client_lines(variables, "settings"))["env"]
     assert read == {name: value for name, value in variables.items() if name != "OPENAI_Y"}
+
+
+async def test_the_only_address_says_that_it_is_the_only_one() -> None:
+    made = service()
+    made.environment = replace(made.environment, addresses=made.environment.addresses[:1])
+    async with running(made, size=(120, 40)) as (app, pilot):
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EnvironmentDialog))
+        assert "address 1 of 1" in screen_text(app)
+        await pilot.press("a")
+        await until(pilot, lambda: "There is only this one address." in toasts(app))
+
+
+async def test_the_next_address_is_shown_without_a_word() -> None:
+    async with running(service(), size=(120, 40)) as (app, pilot):
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EnvironmentDialog))
+        await pilot.press("a")
+        await until(pilot, lambda: "address 2 of" in screen_text(app))
+        assert toasts(app) == ""
+
+
+async def test_where_every_other_address_is_closed_the_key_says_so() -> None:
+    made = FakeService(make.snapshot())
+    open_one, *_ = made.environment.addresses
+    closed = replace(open_one, url="http://203.0.113.7:40080", refused="it is closed")
+    made.environment = replace(made.environment, addresses=(open_one, closed))
+    async with running(made, size=(120, 40)) as (app, pilot):
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EnvironmentDialog))
+        await pilot.press("a")
+        await until(pilot, lambda: "No other address leads to the gateway" in toasts(app))
+
+
+async def test_no_form_shows_an_escape_where_a_character_can_stand() -> None:
+    async with running(service(), size=(200, 50)) as (app, pilot):
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EnvironmentDialog))
+        for _ in FORMS:
+            await pilot.pause(0.05)
+            assert "\\u" not in screen_text(app)
+            assert "••••••••" in screen_text(app)
+            await pilot.press("f")
+
+
+@given(value=st.text())
+def test_settings_are_json_whatever_a_value_holds_and_send_nothing_to_a_terminal(
+    value: str,
+) -> None:
+    lines = client_lines({"ANTHROPIC_MODEL": value}, "settings")
+    assert json.loads(lines) == {"env": {"ANTHROPIC_MODEL": value}}
+    assert all(each.isprintable() or each == "\n" for each in lines)
+
+
+def test_settings_keep_what_can_be_read() -> None:
+    assert "模型-é•" in client_lines({"ANTHROPIC_MODEL": "模型-é•"}, "settings")
+    assert "\\u202e" in client_lines({"ANTHROPIC_MODEL": "\u202e"}, "settings")

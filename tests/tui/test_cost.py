@@ -158,3 +158,18 @@ def test_any_figures_are_drawn_within_the_width(chance: float, seed: int, width:
         hours(report, "", width, make.at()),
     ):
         assert all(width_of(row) <= width for row in lines)
+
+
+def test_a_price_that_is_not_of_all_dollars_and_tokens_beside_it_says_of_which() -> None:
+    report = replace(
+        fake_past.spending(), usd=0.44, generated_tokens=2_000_000, usd_per_million=0.44
+    )
+    partly = replace(report, priced_usd=0.44, priced_tokens=1_000_000)
+    assert "$0.44/1M (of $0.44 for 1,000,000 of them) ─" in text(hours_heading(partly, 120))
+    wholly = replace(report, priced_usd=0.44, priced_tokens=2_000_000)
+    assert "$0.44/1M ─" in text(hours_heading(wholly, 120))
+    hour = replace(report.hours[-1], usd=0.44, generated_tokens=2_000_000)
+    half = replace(report, hours=(replace(hour, priced_tokens=1_000_000),))
+    assert "50 % paid" in text(hours(half, "", 120, make.at()))
+    whole = replace(report, hours=(replace(hour, priced_tokens=2_000_000),))
+    assert "% paid" not in text(hours(whole, "", 120, make.at()))

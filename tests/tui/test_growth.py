@@ -46,7 +46,7 @@ async def dialogs(pilot: Driven, number: int) -> None:
     app = pilot.app
     for step in range(number):
         app.push_screen(
-            ConfirmDialog("Stop", "Stop the engine?", ["Two requests run."])
+            ConfirmDialog("Stop", "Stop the engine?", lambda: ["Two requests run."])
             if step % 2
             else TextDialog("Help", lambda width: texts.manual(app.keys, width))  # type: ignore[attr-defined]
         )

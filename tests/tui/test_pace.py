@@ -82,8 +82,15 @@ def test_a_link_that_recovers_is_drawn_to_as_before_and_it_is_told() -> None:
 def test_a_terminal_that_never_answers_is_drawn_to_all_the_same() -> None:
     link = Link(latency_s=0.0, frame_s=0.0, answers=False)
     link.run(30)
-    assert link.drawn_s == [0, *range(3, 30)], "once it is waited for, in case it answers late"
+    assert link.drawn_s == [0, 3, 8, 18, *range(21, 30)], "it is waited for: it may answer late"
     assert not link.pace.slow
+
+
+def test_a_link_that_is_slow_from_the_first_frame_on_gets_two_frames_at_the_most_ahead() -> None:
+    link = Link(latency_s=0.15, frame_s=1.3)
+    link.run(40, first_frame_s=8.0)
+    assert [at_s for at_s in link.drawn_s if at_s < 8] == [0, 3]
+    assert max(link.on_its_way[2:]) <= 2
 
 
 def test_a_terminal_that_stops_answering_is_waited_for_and_not_for_ever() -> None:

@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.geometry import Size
 
-from a40console.model.control import Trouble
 from a40console.model.engine import EngineState
-from a40console.model.figures import Estimated, Figure, Missing
-from a40console.model.snapshot import Snapshot, SourceStatus
+from a40console.model.figures import Figure, Missing
+from a40console.model.snapshot import SourceStatus
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.ink import Line, Role, width_of
-from a40console.tui.keymap import resolve
 from a40console.tui.panels import (
     caches,
     compact,
@@ -26,7 +24,6 @@ from a40console.tui.panels import (
     latency,
     machine,
     panel_notes,
-    slots,
     speculation,
     trends,
 )
@@ -34,17 +31,14 @@ from a40console.tui.panels.engine import engine_facts
 from a40console.tui.panels.findings import first_finding
 from a40console.tui.panels.recent_events import happened
 from a40console.tui.panels.resting import resting
-from a40console.tui.panels.slot_columns import CURSOR, layout
 from a40console.tui.panels.slot_detail import request_detail
-from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.panels.speed import AXIS, cells_of, compact_speed, speed_chart, speed_heading
-from a40console.tui.panels.texts import manual
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.past import Past
 from a40console.tui.reading import Link, Reading
 from tests import make_snapshot as make
 from tests.draw_screens import STATES
-from tests.make_session import session
+from tests.tui.drawing import read, table, text
 from tests.tui.fog import REASON, fogged
 
 DRAWERS: dict[str, Callable[[Reading, Size], Sequence[Line]]] = {
@@ -74,7 +68,6 @@ DRAWERS: dict[str, Callable[[Reading, Size], Sequence[Line]]] = {
     "table": lambda reading, size: table(reading, size.width),
     "resting": lambda reading, size: resting(reading, size.width),
 }
-
 NOTES = (
     panel_notes.speed_notes,
     panel_notes.latency_notes,
@@ -84,31 +77,6 @@ NOTES = (
     panel_notes.gpu_notes,
     panel_notes.queue_notes,
 )
-
-
-def read(snapshot: Snapshot, *, link: Link | None = None, age_s: float = 0.0) -> Reading:
-    past = Past()
-    past.recall(make.history())
-    past.mark(make.events())
-    past.observe(snapshot)
-    return Reading(
-        snapshot=snapshot,
-        link=link or Link("live"),
-        age_s=age_s,
-        unread=3,
-        past=past,
-        keymap=resolve({}),
-    )
-
-
-def table(reading: Reading, width: int) -> list[Line]:
-    form = layout(width)
-    body = [slots.draw(row, form, reading) for row in slots.rows(reading)]
-    return [slots.header(form), *body, slots.sum_line(reading, form)]
-
-
-def text(lines: Sequence[Line]) -> str:
-    return "\n".join("".join(span.text for span in entry) for entry in lines)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -151,200 +119,6 @@ def test_what_is_not_known_is_never_shown_as_zero() -> None:
 def test_each_dash_has_its_reason_in_the_notes() -> None:
     reading = read(fogged(make.snapshot(), 1.0, 1))
     assert all(REASON in notes(reading) for notes in NOTES)
-
-
-def test_the_verdict_says_how_fast_for_how_many() -> None:
-    lines = text(verdict(read(make.snapshot()), Size(120, 3))).split("\n")
-    assert lines[0].startswith(" ● SERVING")
-    assert "509 tok/s" in lines[0]
-    assert "2 decoding · 1 prefill · 1 queued · 0 held" in lines[0]
-    assert lines[1].startswith(" LIMIT       prefill of 5,507 tokens (7f3a)")
-    assert "ruled out: vCPU  KV  clocks  gate" in lines[1]
-    assert "$0.31/1M now   $0.454/h   $1.45 so far, since engine start" in lines[2]
-
-
-def test_no_figure_is_said_to_be_since_the_rent() -> None:
-    for state in STATES.values():
-        assert "rent" not in text(verdict(read(state()), Size(200, 3)))
-    assert "since rent" not in text(manual(resolve({}), 80))
-
-
-def test_a_rate_whose_source_fell_silent_is_no_present_speed() -> None:
-    silent = make.snapshot(throughput=make.throughput(509.0, age_s=42.0))
-    assert "– tok/s" in text(verdict(read(silent), Size(120, 3)))
-
-
-def test_the_verdict_of_a_start_is_its_phase_seconds_and_eta() -> None:
-    first = text(verdict(read(make.starting()), Size(120, 3))).split("\n")[0]
-    assert "STARTING  loading the weights  42 s   ≈ 35 s left" in first
-
-
-def test_what_the_engine_does_instead_of_serving_is_said_once() -> None:
-    lines = text(verdict(read(make.starting()), Size(120, 3))).split("\n")
-    assert lines[1] == " LIMIT       – known only while an engine serves"
-
-
-def test_a_start_without_eta_says_why() -> None:
-    base = make.starting()
-    unknown = replace(base.engine, eta_s=Missing("first start of this profile"))
-    first = text(verdict(read(replace(base, engine=unknown)), Size(120, 3)))
-    assert "ETA – (first start of this profile)" in first
-
-
-def test_the_verdict_of_a_failure_is_its_cause_and_remedy() -> None:
-    lines = text(verdict(read(make.failed()), Size(120, 3))).split("\n")
-    assert "✖ FAILED" in lines[0]
-    assert "out of GPU memory while the KV cache was allocated  exit 1  14:05:56" in lines[0]
-    assert "REMEDY      Lower max_model_len to 131072" in lines[1]
-
-
-@pytest.mark.parametrize("state", [make.failed, make.orphaned, make.hung])
-def test_a_remedy_for_something_else_is_none_for_the_engine(
-    state: Callable[[], Snapshot],
-) -> None:
-    other = replace(make.findings()[0], severity="error")
-    known, own = state(), state().findings
-    both = text(verdict(read(replace(known, findings=(other, *own))), Size(120, 3)))
-    assert f"REMEDY      {own[0].remedy}" in both
-    alone = text(verdict(read(replace(known, findings=(other,))), Size(120, 3)))
-    assert "REMEDY" not in alone
-    assert other.remedy not in alone
-
-
-def test_without_a_service_the_verdict_says_so_above_the_last_one() -> None:
-    lost = Link("lost", Trouble(message="No service answers"))
-    lines = text(verdict(read(make.snapshot(), link=lost, age_s=12), Size(120, 3))).split("\n")
-    assert "NO SERVICE reconnecting, last seen 12 s ago" in lines[0]
-    assert "SERVING" in lines[1]
-
-
-def test_a_silent_service_is_called_silent() -> None:
-    first = text(verdict(read(make.snapshot(), age_s=9.0), Size(120, 3))).split("\n")[0]
-    assert "the service has gone silent, last seen 9 s ago" in first
-
-
-def test_another_protocol_is_told_with_its_remedy() -> None:
-    trouble = Trouble(
-        message="The running service is version 9 and speaks another protocol",
-        remedy="Restart it: a40console stop",
-    )
-    reading = read(make.snapshot(), link=Link("lost", trouble))
-    first = text(verdict(reading, Size(140, 3))).split("\n")[0]
-    assert "version 9" in first
-    assert "a40console stop" in first
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_simulated_stands_in_the_first_line_at_every_width(state: str, width: int) -> None:
-    simulated = replace(STATES[state](), simulated=True)
-    for link in (Link("live"), Link("lost", Trouble(message="No service answers"))):
-        first = text(verdict(read(simulated, link=link), Size(width, 3))).split("\n")[0]
-        assert "SIMULATED" in first
-        assert "SIMULATED" not in text(verdict(read(STATES[state](), link=link), Size(width, 3)))
-
-
-def test_a_decoding_row_has_its_figures() -> None:
-    row = text(table(read(make.snapshot()), 120)).split("\n")[1]
-    assert re.search(
-        r"7f3a +claude-code +decode +31,204 +96 % +– +1,204 +413 = +22\.7 × 18\.2", row
-    )
-
-
-def test_figures_stand_under_their_titles() -> None:
-    for width in (80, 100, 120, 160, 200):
-        head, first, *_ = text(table(read(make.snapshot()), width)).split("\n")
-        cursor = 2
-        assert head.index("gen") + 3 - cursor == first.index(" 1,204") + 6
-        assert head.index("tok/s") + 5 - cursor == first.index("413") + 3
-
-
-def test_a_prefill_shows_its_progress_and_a_dash_for_each_speed() -> None:
-    row = text(table(read(make.snapshot()), 120)).split("\n")[2]
-    assert "▓" in row
-    assert "71 %" in row
-    assert row.count("–") == 2  # re-read, first token
-
-
-def test_estimates_are_marked_one_by_one() -> None:
-    row = text(table(read(make.snapshot()), 120)).split("\n")[3]
-    assert "≈96.4 =  ≈22.7 × ≈4.25" in row
-
-
-def test_a_session_whose_client_has_the_turn_is_a_row() -> None:
-    waiting = session(session="a91c")
-    drawn = text(table(read(make.snapshot(sessions=(waiting,))), 120))
-    assert re.search(r"a91c +claude-code +client's turn: Bash running 3 m", drawn)
-
-
-def test_what_did_not_come_through_the_gateway_is_called_direct() -> None:
-    assert re.search(r"direct +– +queued", text(table(read(make.snapshot()), 120)))
-
-
-def test_rows_keep_their_place_when_others_end() -> None:
-    past = Past()
-    first = make.snapshot(slots=make.many_slots(6))
-    past.observe(first)
-    second = replace(first, slots=tuple(reversed(make.many_slots(6)[2:])))
-    past.observe(second)
-    reading = replace(read(second), past=past)
-    live = [row for row in slots.rows(reading) if slots.is_live(row)]
-    assert [slots.key_of(row) for row in live] == [
-        slot.request_id for slot in make.many_slots(6)[2:]
-    ]
-
-
-def test_parallel_requests_of_one_session_are_rows_of_their_own() -> None:
-    pair = (make.slot(request_id="a"), make.slot(request_id="b", slot=1))
-    keys = [slots.key_of(row) for row in slots.rows(read(make.snapshot(slots=pair)))]
-    assert keys[:2] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("counter", "said"),
-    [
-        (509.0, "Σ ≈509 ✓ counter"),
-        (600.0, "Σ ≈509 ≠ counter 600: 91.0 not in a row"),
-        (400.0, "Σ ≈509 ≠ counter 400: 109 too many"),
-        (Estimated(509.4), "Σ ≈509 ✓ counter"),
-        (Missing("the counter was reset"), "Σ ≈509 counter –"),
-    ],
-)
-def test_the_sum_is_checked_against_the_counter(counter: float, said: str) -> None:
-    snapshot = make.snapshot(throughput=make.throughput(counter))
-    assert said in text(table(read(snapshot), 120))
-
-
-def test_tokens_of_a_request_that_just_ended_are_no_mismatch() -> None:
-    lately = make.snapshot(
-        throughput=make.throughput(600.0), recent=(make.recent(ended_at=make.at(2)),)
-    )
-    assert "+ ≈91.0 just ended" in text(table(read(lately), 120))
-
-
-def test_rows_without_a_count_are_named_beside_the_sum() -> None:
-    blind = make.slot(window_tokens_per_s=Missing("no plugin"))
-    snapshot = make.snapshot(slots=(*make.four_slots(), blind))
-    assert "Σ ≈509 ✓ counter (1 row not counted)" in text(table(read(snapshot), 120))
-
-
-def test_a_missing_list_of_slots_says_why() -> None:
-    snapshot = make.snapshot(slots=Missing("llama-server sleeps"))
-    reading = read(snapshot)
-    assert "Σ – llama-server sleeps" in text(table(reading, 120))
-    assert "3 running · 1 queued" in text(verdict(reading, Size(120, 3)))
-
-
-def test_the_row_note_names_the_reason_of_each_dash() -> None:
-    note = row_notes(make.prefill_slot())
-    assert "TTFT –: no token yet" in note
-    assert "tok/s, pass/s, tok/pass –: in prefill" in note
-
-
-def test_an_ended_request_is_not_said_to_wait_for_a_token() -> None:
-    [ended, *_] = make.snapshot().recent
-    note = row_notes(replace(ended, ttft_s=Missing("no token yet")))
-    assert "TTFT –: not known: it was not streamed" in note
 
 
 def test_the_speculation_panel_says_how_much_is_accepted_and_judges_nothing() -> None:
@@ -572,19 +346,6 @@ def test_an_unknown_state_of_the_engine_is_not_invented() -> None:
     assert "CONNECTING" in drawn
     assert "SERVING" not in drawn
     assert make.idle().engine.state is EngineState.SERVING
-
-
-@pytest.mark.parametrize(("waited_s", "told"), [(4, "≈4.00"), (38, "≈38.0"), (162, "≈162")])
-def test_the_column_of_the_queue_is_in_seconds(waited_s: int, told: str) -> None:
-    past = Past()
-    for age_s in range(waited_s + 1):
-        row = make.slot(request_id="a", phase="held", age_s=float(age_s))
-        past.observe(make.snapshot(at=make.at(waited_s - age_s), slots=(row,), recent=()))
-    drawn = slots.draw(row, layout(200), replace(read(make.snapshot()), past=past))
-    title = text([slots.header(layout(200))])
-    end = title.index("queue s") + len("queue s") - CURSOR
-    assert text([drawn])[:end].endswith(f" {told}")
-    assert past.tracks["a"].waited_s == Estimated(float(waited_s))
 
 
 def test_every_size_of_screen_tells_the_same_peak() -> None:

@@ -111,6 +111,34 @@ async def test_after_many_frames_the_terminal_shows_what_was_drawn(
     assert ["".join(row) for row in terminal.rows] == wanted
 
 
+@pytest.mark.parametrize("key", ["question_mark", "e", "n", "enter", "X", "w"])
+async def test_behind_a_dialog_what_changed_is_sent_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    sent: list[str] = []
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+
+        def display(shown: App[None], screen: Any, drawn: Any) -> None:
+            if drawn is not None:
+                sent.append(drawn.render_segments(app.console))
+
+        moving = make.moving(6, start_s=make.NOW.timestamp())
+        app.post_message(SnapshotArrived(next(moving)))
+        await pilot.pause()
+        await pilot.press(key)
+        await pilot.pause(0.3)
+        monkeypatch.setattr(App, "_display", display)
+        app.screen.refresh()
+        await pilot.pause(0.1)
+        whole = max(map(len, sent))
+        sent.clear()
+        for _ in range(10):
+            app.post_message(SnapshotArrived(next(moving)))
+            await pilot.pause(0.02)
+        assert sent
+        assert sum(map(len, sent)) < 10 * whole / 4
+
+
 async def test_a_frame_forgets_the_texts_that_were_cut_for_those_before() -> None:
     cuts = Segment._split_cells
     async with running(FakeService(), size=(80, 24)) as (app, pilot):

@@ -43,6 +43,18 @@ def test_a_link_that_carries_half_of_what_comes_shows_the_present_and_takes_keys
         assert link.run(8, until=b"Identity") < 2 * frame_s + 2
 
 
+def test_a_link_that_is_slow_from_the_start_is_at_the_present_soon() -> None:
+    with (
+        served("moving:8", **TERMINAL) as made,
+        SlowLink(CONSOLE, made.environment, bytes_per_s=5_000, delay_s=DELAY_S) as link,
+    ):
+        link.run(16)
+        first = link.output.find(b"\x1b[6n")
+        assert 0 < first < 45_000, "each screen is sent once"
+        assert max(link.lags_s) < 9, "the first screen, and one frame"
+        assert max(link.lags_s[-3:]) < 3
+
+
 def test_a_quick_link_is_drawn_to_every_second() -> None:
     with (
         served("moving:8", **TERMINAL) as made,

@@ -267,7 +267,12 @@ async def test_a_request_that_ends_while_it_is_open_says_how() -> None:
     async with running(service) as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SlotDialog))
-        done = make.recent(request_id="req-7f3a-0127", generated_tokens=1311, ended_at=make.at(-1))
+        done = make.recent(
+            request_id="req-7f3a-0127",
+            prompt_tokens=31_204,
+            generated_tokens=1311,
+            ended_at=make.at(-1),
+        )
         service.push(make.snapshot(at=make.at(-1), slots=(), recent=(done,)))
         await until(pilot, lambda: "ended at 14:07:32" in screen_text(app))
         said = " ".join(screen_text(app).split())
@@ -286,7 +291,8 @@ async def test_a_finished_request_is_opened_with_the_mouse() -> None:
         await pilot.pause()
         said = screen_text(app)
         assert "ended at" in said
-        assert "– this console never saw it run" in said
+        assert "20,480 tokens" in said
+        assert "this console never saw it run" not in said
 
 
 async def test_where_no_request_is_listed_enter_says_where_they_are() -> None:
@@ -299,10 +305,24 @@ async def test_where_no_request_is_listed_enter_says_where_they_are() -> None:
         await until(pilot, lambda: "pass/s × tok/pass" in screen_text(app))
 
 
-async def test_where_nothing_older_is_kept_going_back_says_so() -> None:
-    async with running(FakeService()) as (app, pilot):
-        await pilot.press("]")
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (3, "The history begins at 11:07:31, 3 h ago: nothing was recorded before. It keeps 24 h."),
+        (24, "Nothing older is kept: the history reaches 24 h back."),
+    ],
+)
+async def test_at_its_begin_going_back_says_whether_more_was_recorded(
+    hours: int, said: str
+) -> None:
+    service = FakeService()
+    service.history = day(hours)
+    async with running(service) as (app, pilot):
+        for _ in range(4):
+            await pilot.press("]")
         await until(pilot, lambda: app.past.timeline.version > 0)
+        await settled(app, pilot)
+        assert "history" not in toasts(app)
         for _ in range(9):
             await pilot.press("left")
-        await until(pilot, lambda: "Nothing older is kept" in toasts(app))
+        await until(pilot, lambda: said in " ".join(toasts(app).split()))

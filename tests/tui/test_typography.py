@@ -17,7 +17,7 @@ from a40console.tui.panels.slot_columns import layout
 from a40console.tui.panels.verdict import verdict
 from tests import make_snapshot as make
 from tests.draw_screens import BREADTH, STATES
-from tests.tui.test_panels import read, table, text
+from tests.tui.drawing import read, table, text
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 

@@ -161,7 +161,7 @@ def hours_heading(report: SpendingReport | None, width: int) -> list[Line]:
         f"{shown(report.usd, fmt.dollars)}",
         f"{shown(report.generated_tokens, fmt.count)} tokens",
         f"busy {shown(report.busy_s, fmt.duration)}",
-        f"{shown(report.usd_per_million, fmt.dollars)}/1M",
+        f"{shown(report.usd_per_million, fmt.dollars)}/1M{_of_what(report)}",
     ]
     since = f"since {_since(report)}"
     begin = since.rpartition(", ")[0]
@@ -170,6 +170,17 @@ def hours_heading(report: SpendingReport | None, width: int) -> list[Line]:
     )
     room = width - len("─ By the hour   ─")
     return [heading("By the hour", next((t for t in told if len(t) <= room), begin), width)]
+
+
+def _of_what(report: SpendingReport) -> str:
+    """Which of the dollars and tokens beside it a price is of, where it is not of all of them."""
+    usd, tokens = number(report.priced_usd), number(report.priced_tokens)
+    if usd is None or tokens is None:
+        return ""
+    if usd == number(report.usd) and tokens == number(report.generated_tokens):
+        return ""
+    paid = shown(report.priced_usd, fmt.dollars)
+    return f" (of {paid} for {shown(report.priced_tokens, fmt.count)} of them)"
 
 
 def hours(report: SpendingReport | None, trouble: str, width: int, now: str) -> list[Line]:
@@ -222,7 +233,7 @@ def _hour(hour: SpendingHour, report: SpendingReport, width: int, today: str) ->
             Span(("━" * max(round(share * bar), share > 0)).ljust(bar), Role.SERIES),
             f"{shown(busy, fmt.percent):>{_BUSY}}",
             Span(f"{shown(hour.usd_per_million, fmt.dollars):>{_VALUE}}", Role.STRONG),
-            Span(_partial(hour, report), Role.MUTED),
+            Span(_partial(hour, report) or _unpaid(hour), Role.MUTED),
         ),
         width,
     )
@@ -243,3 +254,12 @@ def _partial(hour: SpendingHour, report: SpendingReport) -> str:
     if hour.observed_s >= passed_s - 60:
         return ""
     return f"  {fmt.duration(hour.observed_s)} seen"
+
+
+def _unpaid(hour: SpendingHour) -> str:
+    """How much of an hour's tokens its dollars paid for, where it is not all of them."""
+    share = ratio(hour.priced_tokens, hour.generated_tokens)
+    known = number(share)
+    if known is None or known >= 1.0 or isinstance(hour.usd, Missing):
+        return ""
+    return f"  {shown(share, fmt.percent)} paid"

@@ -40,6 +40,11 @@ def worked(digest: Digest) -> bool:
     return bool(number(digest.requests_finished))
 
 
+def new_events(digest: Digest) -> int:
+    """Events in the journal after the one it begins with: what the console counts as new."""
+    return max(0, digest.until_event - digest.since_event)
+
+
 def span_of(digest: Digest) -> str:
     """How long it was: `8 h`."""
     return fmt.duration(max(0.0, digest.until_s - digest.since_s))
@@ -199,9 +204,10 @@ def _rest(digest: Digest, told: int, width: int) -> list[Line]:
     words = []
     if told > _LISTED:
         words.append(f"{told - _LISTED} earlier ones are in the journal.")
-    if digest.errors or digest.warnings:
-        warnings = fmt.plural(digest.warnings, "warning")
-        words.append(f"In the journal: {fmt.plural(digest.errors, 'error')}, {warnings}.")
+    if new := new_events(digest):
+        grave = ((digest.errors, "error"), (digest.warnings, "warning"))
+        counted = [fmt.plural(some, word) for some, word in grave if some]
+        words.append(f"In the journal: {', '.join([fmt.plural(new, 'event'), *counted])}.")
     if not digest.complete:
         words.append("What is kept does not reach back to the begin of this time.")
     lines = wrap(" ".join(words), width, Role.MUTED)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from a40console.model.control import HistoryPoint
 from a40console.model.event import NOTE_KIND, Event, gravity
-from a40console.model.figures import number
 from a40console.model.instants import unix_s
 from a40console.tui import format as fmt
 from a40console.tui.bins import Bins
+from a40console.tui.engine_kinds import kinds, value_of
 from a40console.tui.format import DASH
 from a40console.tui.ink import Line, Role, Span, line, rule
 from a40console.tui.panels.events import mark_of
@@ -27,7 +27,8 @@ _FEWEST_CELLS = 24
 
 def strip_heading(points: Sequence[HistoryPoint], events: Sequence[Event], width: int) -> Line:
     """What the strip shows, and how many entries of which severity lie on it."""
-    peaks = [_fastest(point) for point in points]
+    drawn = kinds(points)
+    peaks = [_fastest(point, simulated=drawn.simulated) for point in points]
     known = [peak for peak in peaks if peak is not None]
     peak = f", peak {fmt.rate(max(known))}" if known else ""
     counts = [(word, sum(event.severity == word for event in events)) for word in ("error", "warn")]
@@ -36,16 +37,20 @@ def strip_heading(points: Sequence[HistoryPoint], events: Sequence[Event], width
         if number_of:
             glyph, role = GLYPHS[word]
             tail += [Span("  "), Span(f"{glyph} {fmt.count(number_of)} {word}", role)]
+    said = drawn.words(labelled=False)
     title = line(
-        Span("Last 24 h", Role.LABEL), Span(f"  gen tok/s{peak}, and what happened", Role.MUTED)
+        Span("Last 24 h", Role.LABEL),
+        Span(f"  gen tok/s{peak}, and what happened", Role.MUTED),
+        Span(f"  {said}" if said else "", Role.WARN),
     )
     return rule(title, width, line(*tail))
 
 
-def _fastest(point: HistoryPoint) -> float | None:
-    """The highest speed within the point's span."""
-    peak = number(point.generation_peak_tokens_per_s)
-    return number(point.generation_tokens_per_s) if peak is None else peak
+def _fastest(point: HistoryPoint, *, simulated: bool) -> float | None:
+    """The highest speed within the point's span; None for an engine of the other kind."""
+    peak = value_of(point, "generation_peak_tokens_per_s", simulated=simulated)
+    speed = value_of(point, "generation_tokens_per_s", simulated=simulated)
+    return speed if peak is None else peak
 
 
 def strip(
@@ -69,9 +74,9 @@ def strip(
 
 
 def _speed(points: Sequence[HistoryPoint], now_s: float, cells: int, rows: int) -> list[Line]:
-    bins = Bins(DAY_S / cells)
+    bins, drawn = Bins(DAY_S / cells), kinds(points)
     for point in points:
-        bins.add(point.at_s, _fastest(point))
+        bins.add(point.at_s, _fastest(point, simulated=drawn.simulated))
     values = bins.values(now_s, cells, "highest")
     top = max((value for value in values if value is not None), default=0.0)
     if all(value is None for value in values):

@@ -7,7 +7,8 @@ from statistics import median
 from textual.geometry import Size
 
 from a40console.model.figures import Figure, Missing, number
-from a40console.model.snapshot import FirstToken, Percentiles, Snapshot
+from a40console.model.latency import FirstToken, Percentiles
+from a40console.model.snapshot import Snapshot
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
 from a40console.tui.ink import Line, Role, Span, clean, flow, line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a40console.model.blank import NO_SOURCE
 from a40console.model.figures import Figure, Missing, number
-from a40console.model.snapshot import FirstToken
+from a40console.model.latency import FirstToken
 from a40console.tui import format as fmt
 from a40console.tui.instant import first_token, held
 from a40console.tui.panels.gpus import valid_share

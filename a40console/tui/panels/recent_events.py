@@ -7,7 +7,7 @@ from textual.geometry import Size
 from a40console.tui import format as fmt
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, width_of, wrap
 from a40console.tui.panels.labels import LABEL
-from a40console.tui.panels.speed import glyph_of, role_of, span_name
+from a40console.tui.panels.speed import glyph_of, over, role_of, span_name
 from a40console.tui.past import Mark
 from a40console.tui.reading import Reading
 
@@ -46,7 +46,7 @@ def _told(mark: Mark, width: int, rows: int) -> list[Line]:
     at = Span(f"{fmt.clock_of(mark.at_s)} ", Role.MUTED)
     head = line(at, Span(f"{glyph_of(mark)} ", role_of(mark)))
     room = max(1, width - width_of(head))
-    parts = wrap(mark.text or mark.label, room) or [line("")]
+    parts = wrap(f"{mark.text or mark.label}{over(mark)}", room) or [line("")]
     if len(parts) > rows:
         rest = " ".join(span.text for part in parts[rows - 1 :] for span in part)
         parts = [*parts[: rows - 1], fit(line(clean(rest)), room)]

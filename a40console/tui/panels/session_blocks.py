@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from a40console.model.event import Finding
 from a40console.model.figures import Figure, Missing, number
-from a40console.model.session import PrefixLoss, SessionAgent, SessionDetail, ToolSum
+from a40console.model.session import ClientWindow, PrefixLoss, SessionAgent, SessionDetail, ToolSum
 from a40console.model.wording import short_name
 from a40console.tui import format as fmt
 from a40console.tui.format import DASH, shown
@@ -28,7 +28,7 @@ _FEW = 48
 
 
 def window(detail: SessionDetail, width: int) -> list[Line]:
-    """The true window and its use, what the client takes it for, when it compacts."""
+    """The true window and its use, what the client was told or assumes, when it compacts."""
     told = detail.window
     used = f"{shown(detail.context_tokens, fmt.count)} of {shown(told.true_tokens, fmt.count)}"
     share = f"{shown(told.used_ratio, fmt.percent)} used"
@@ -39,7 +39,7 @@ def window(detail: SessionDetail, width: int) -> list[Line]:
         heading("Window", share, width),
         fit(line(_label("context"), gauge, f"  {used}"), width),
         *_told("compacts at", told.compacts_at_tokens, width),
-        *_told("assumed", told.assumed_tokens, width),
+        *_told("told" if told.told else "assumed", told.assumed_tokens, width),
     ]
     if told.evidence:
         parts = wrap(told.evidence, width - _NAME - 1, Role.MUTED)
@@ -190,7 +190,7 @@ def brief(detail: SessionDetail, found: Sequence[Finding], width: int) -> list[L
         [
             line(f"{shown(told.used_ratio, fmt.percent)} of {_short(told.true_tokens)} used"),
             line(f"compacts at {_short(told.compacts_at_tokens)}"),
-            line(Span(f"assumes {_short(told.assumed_tokens)}", Role.MUTED)),
+            line(Span(f"{_believes(told)} {_short(told.assumed_tokens)}", Role.MUTED)),
             line(Span(fmt.plural(told.compactions, "compaction"), Role.MUTED)),
         ],
         width - 8,
@@ -203,6 +203,10 @@ def brief(detail: SessionDetail, found: Sequence[Finding], width: int) -> list[L
         line(Span("tools   ", Role.LABEL), _listed(tools, width - 8, "none called yet")),
         line(Span("agents  ", Role.LABEL), _listed(agents, width - 8, "none")),
     ]
+
+
+def _believes(window: ClientWindow) -> str:
+    return "told" if window.told else "assumes"
 
 
 def _tool_brief(tool: ToolSum) -> str:

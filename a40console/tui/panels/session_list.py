@@ -20,7 +20,7 @@ from a40console.tui.panels.session_words import (
     name_of,
     phase_words,
 )
-from a40console.tui.panels.slot_cells import cell
+from a40console.tui.panels.slot_cells import cell, titles
 from a40console.tui.panels.slot_columns import CURSOR, Column
 from a40console.tui.panels.slot_notes import reasons
 from a40console.tui.reading import Reading
@@ -108,8 +108,7 @@ def _wide(width: int) -> tuple[Column, ...]:
 
 def header(width: int) -> Line:
     """The columns' names."""
-    cells = [Span(column.gap + cell(column.title, column)) for column in columns(width)]
-    return fit(line(Span(" " * CURSOR + "".join(span.text for span in cells), Role.LABEL)), width)
+    return fit(titles(columns(width)), width)
 
 
 def row(session: Session, width: int, *, here: bool, focused: bool) -> Line:

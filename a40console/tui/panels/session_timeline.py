@@ -13,7 +13,7 @@ from a40console.tui.format import Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, fit, line
 from a40console.tui.panels.frame import heading
 from a40console.tui.panels.session_words import LOSS, agent_name, fitting, tool_words
-from a40console.tui.panels.slot_cells import cell
+from a40console.tui.panels.slot_cells import cell, titles
 from a40console.tui.panels.slot_columns import CURSOR, Column
 from a40console.tui.panels.slot_notes import reasons
 
@@ -99,8 +99,7 @@ def title(detail: SessionDetail, width: int) -> Line:
 
 def header(width: int) -> Line:
     """The columns' names."""
-    names = "".join(column.gap + cell(column.title, column) for column in columns(width))
-    return fit(line(Span(" " * CURSOR + names, Role.LABEL)), width)
+    return fit(titles(columns(width)), width)
 
 
 def scale_of(requests: Sequence[SessionRequest]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -12,7 +12,7 @@ from a40console.tui import format as fmt
 from a40console.tui.format import DASH, Formatter, known, shown
 from a40console.tui.ink import Line, Role, Span, clean, line
 from a40console.tui.panels.session_words import agent_name, row_name
-from a40console.tui.panels.slot_columns import Column, Layout
+from a40console.tui.panels.slot_columns import CURSOR, Column, Layout
 from a40console.tui.track import Track
 
 _END = 4
@@ -31,6 +31,12 @@ def cell(text: str, column: Column) -> str:
         text = set_cell_size(text, column.width - 1) + "…"
     blanks = " " * max(0, -excess)
     return text + blanks if column.side == "left" else blanks + text
+
+
+def titles(columns: Sequence[Column]) -> Line:
+    """The columns' names above a list of rows."""
+    names = "".join(column.gap + cell(column.title, column) for column in columns)
+    return line(Span(" " * CURSOR + names, Role.LABEL))
 
 
 def values(slot: Slot, form: Layout, track: Track | None) -> dict[str, str]:
@@ -85,10 +91,15 @@ def _who(slot: Slot) -> str:
     return row_name(slot.session, agent_name(agent))
 
 
+def _no_pair(short: bool) -> str:
+    """A dash where the passes would stand."""
+    return f"{DASH:>6}" + " " * (5 if short else 11)
+
+
 def _pair(slot: Slot, short: bool) -> str:
     passes, tokens = shown(slot.passes_per_s, fmt.tenths), shown(slot.tokens_per_pass, fmt.rate)
     if passes == DASH and tokens == DASH:
-        return f"{DASH:>6}" + " " * (5 if short else 11)
+        return _no_pair(short)
     if short:
         text = f"{passes}×{tokens}"
         return (
@@ -102,29 +113,46 @@ def _pair(slot: Slot, short: bool) -> str:
 def _whose(request: RecentRequest) -> str:
     if isinstance(request.session, Missing):
         return clean(request.request_id)
-    return row_name(request.session)
+    return row_name(request.session, agent_name(known(request.agent, "")))
 
 
 def finished(request: RecentRequest, form: Layout, track: Track | None) -> Line:
-    """The row of a request that ended: what was seen of it while it ran, and how it ended."""
+    """The row of a request that ended, as the service tells it; what it does not tell, as seen."""
     names = {column.name for column in form.columns}
     reason = clean(known(request.finish_reason))
     at = f"at {fmt.clock(request.ended_at)}"
-    seen = _seen(track.slot, form, track) if track and track.slot else {}
     row = {
-        **seen,
+        **_told(request, form, track),
         "session": _whose(request),
         "phase": "ended" if "finish" in names else reason,
         "finish": reason,
         "generated": _within(request.generated_tokens, fmt.count, form, "generated"),
         "speed": _within(request.tokens_per_s, fmt.rate, form, "speed"),
-        "pair": "" if "spark" in names else at,
+        "pair": _no_pair(form.short) if "spark" in names else at,
         "spark": at,
         "ttft": _within(request.ttft_s, fmt.rate, form, "ttft"),
+        "age": shown(request.age_s, fmt.age),
     }
     return line(
         *(
-            Span(" " * len(column.gap) + cell(row.get(column.name, ""), column), Role.MUTED)
+            Span(" " * len(column.gap) + cell(row.get(column.name, DASH), column), Role.MUTED)
             for column in form.columns
         )
     )
+
+
+def _told(request: RecentRequest, form: Layout, track: Track | None) -> dict[str, str]:
+    """What a live request's row has too."""
+    counted: Callable[[float], str] = fmt.short_count if form.short else fmt.count
+    row = {
+        "client": clean(known(request.client)),
+        "model": clean(known(request.model)),
+        "queue": shown(request.queue_s, fmt.rate),
+        "context": _within(request.prompt_tokens, counted, form, "context"),
+        "reused": shown(ratio(request.cached_tokens, request.prompt_tokens), fmt.percent),
+        "reread": _within(request.reread_tokens, counted, form, "reread"),
+        "limit": _within(request.max_tokens, fmt.count, form, "limit"),
+        "method": clean(known(request.method)),
+    }
+    seen = _seen(track.slot, form, track) if track and track.slot else {}
+    return {name: seen.get(name, text) if text == DASH else text for name, text in row.items()}

@@ -21,8 +21,13 @@ _NAME = 9
 _AXIS = 17
 """Cells before the charts: a name, the top of the scale, the axis."""
 
+_APART = 4
+"""Cells between what stands on the time axis, both gaps together."""
+
 _LONGEST_GAP_S = 3.0
 """Readings further apart than this are not joined in the charts."""
+
+_UNSEEN = Missing("this console never saw it run")
 
 METHODS = {
     "engine": "by the engine itself, pass by pass: exact",
@@ -56,6 +61,7 @@ def request_detail(reading: Reading, request_id: str, width: int) -> list[Line]:
     told = told or _phases(track, live is not None, width)
     lines = [*_state(reading, live, ended, width), *told, ()]
     lines += _identity(request_id, slot, ended, width)
+    lines += fact("came", _came(reading, live, slot, ended), width)
     lines += [(), *_tokens(slot, ended, live is None, width), (), *_speed(slot, ended, width)]
     if track is not None and len(track) > 1:
         lines += [(), *_charts(track, reading.past.now_s if live else track.seen_s, width)]
@@ -98,17 +104,21 @@ def _told_phases(ended: RecentRequest, width: int) -> list[Line]:
     if number(ended.queue_s) is None:
         return []
     parts = [
-        f"{name} {shown(seconds, fmt.latency)}"
+        f"{name} {shown(seconds, fmt.spent)}"
         for name, seconds in phases.items()
         if not isinstance(seconds, Missing)
     ]
-    return fact("phases", " → ".join(parts), width)
+    return fact("phases", " → ".join(parts) + _in_all(ended), width)
+
+
+def _in_all(ended: RecentRequest) -> str:
+    return "" if isinstance(ended.age_s, Missing) else f", {shown(ended.age_s, fmt.spent)} in all"
 
 
 def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
     """The phases in which it was seen, to the second that snapshots are apart."""
     if track is None or not track.phases:
-        return fact("phases", Missing("this console never saw it run"), width)
+        return fact("phases", _UNSEEN, width)
     parts = [
         f"{'' if track.watched or index else '≥ '}{phase.name} {fmt.duration(phase.seconds)}"
         for index, phase in enumerate(track.phases[-6:])
@@ -121,16 +131,14 @@ def _phases(track: Track | None, live: bool, width: int) -> list[Line]:
 def _identity(
     request_id: str, slot: Slot | None, ended: RecentRequest | None, width: int
 ) -> list[Line]:
-    unseen = Missing("this console never saw it run")
-    session = slot.session if slot else ended.session if ended else unseen
-    agent = "" if slot is None or isinstance(slot.agent, Missing) else f"  agent {slot.agent}"
-    way = "directly to the engine" if slot is not None and slot.direct else "through the gateway"
+    who = slot or ended
+    session = who.session if who else _UNSEEN
+    agent = "" if who is None or isinstance(who.agent, Missing) else f"  agent {who.agent}"
     return [
         *fact("request", request_id, width),
         *fact("session", _with(session, agent), width),
-        *fact("client", slot.client if slot else ended.client if ended else unseen, width),
-        *fact("model", slot.model if slot else ended.model if ended else unseen, width),
-        *fact("came", f"{way}, slot {slot.slot}" if slot else unseen, width),
+        *fact("client", who.client if who else _UNSEEN, width),
+        *fact("model", who.model if who else _UNSEEN, width),
     ]
 
 
@@ -138,26 +146,44 @@ def _with(text: Text, tail: str) -> Text:
     return text if isinstance(text, Missing) or not tail else text + tail
 
 
-def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: int) -> list[Line]:
-    unseen = Missing("this console never saw it run")
+def _came(
+    reading: Reading, live: Slot | None, slot: Slot | None, ended: RecentRequest | None
+) -> Text:
+    """When it came, and by which way where this console saw it run."""
+    begin_s = _begin_s(reading, live, ended)
+    at = "" if begin_s is None else f"at {fmt.clock_of(begin_s)}"
     if slot is None:
-        generated = ended.generated_tokens if ended else unseen
-        context = fact("context", unseen, width)
-        return [*context, *figure("generated", generated, fmt.count, width)]
-    made = ended.generated_tokens if over and ended else slot.generated_tokens
-    reused = ratio(slot.cached_tokens, slot.prompt_tokens)
+        return at or _UNSEEN
+    way = "directly to the engine" if slot.direct else "through the gateway"
+    return f"{at} {way}, slot {slot.slot}".lstrip()
+
+
+def _begin_s(reading: Reading, live: Slot | None, ended: RecentRequest | None) -> float | None:
+    """Unix time of its arrival."""
+    age_s = number(live.age_s) if live else number(ended.age_s) if ended else None
+    end_s = reading.past.now_s if live else unix_seconds(ended.ended_at) if ended else None
+    return None if age_s is None or end_s is None else end_s - age_s
+
+
+def _tokens(slot: Slot | None, ended: RecentRequest | None, over: bool, width: int) -> list[Line]:
+    """By the service's last word: of an ended request its own, else the row as it was seen."""
+    of = ended if over and ended and (slot is None or number(ended.prompt_tokens)) else slot
+    if of is None:
+        return [*fact("context", _UNSEEN, width), *figure("generated", _UNSEEN, fmt.count, width)]
+    made = ended.generated_tokens if over and ended else of.generated_tokens
+    reused = ratio(of.cached_tokens, of.prompt_tokens)
     share = "" if isinstance(reused, Missing) else f" ({shown(reused, fmt.percent)})"
     most = (
-        f"  {slot.max_tokens.reason}"
-        if isinstance(slot.max_tokens, Missing)
-        else f"  of at most {shown(slot.max_tokens, fmt.count)}"
+        f"  {of.max_tokens.reason}"
+        if isinstance(of.max_tokens, Missing)
+        else f"  of at most {shown(of.max_tokens, fmt.count)}"
     )
     return [
-        *figure("context", slot.prompt_tokens, fmt.count, width, " tokens"),
-        *figure("reused", slot.cached_tokens, fmt.count, width, share),
-        *figure("re-read", slot.reread_tokens, fmt.count, width),
+        *figure("context", of.prompt_tokens, fmt.count, width, " tokens"),
+        *figure("reused", of.cached_tokens, fmt.count, width, share),
+        *figure("re-read", of.reread_tokens, fmt.count, width),
         *figure("generated", made, fmt.count, width, most),
-        *_progress(slot, over, width),
+        *(_progress(slot, over, width) if slot else []),
     ]
 
 
@@ -168,16 +194,17 @@ def _progress(slot: Slot, over: bool, width: int) -> list[Line]:
 
 
 def _speed(slot: Slot | None, ended: RecentRequest | None, width: int) -> list[Line]:
-    unseen = Missing("this console never saw it run")
     over = ended is not None
-    speed = ended.tokens_per_s if ended else slot.tokens_per_s if slot else unseen
-    ttft = ended_ttft(ended) if ended else slot.ttft_s if slot else unseen
+    speed = ended.tokens_per_s if ended else slot.tokens_per_s if slot else _UNSEEN
+    ttft = ended_ttft(ended) if ended else slot.ttft_s if slot else _UNSEEN
     lines = figure("speed", speed, fmt.rate, width, " tok/s" + (" in all" if over else ""))
     if slot is not None and not over:
         lines += figure("passes", slot.passes_per_s, fmt.tenths, width, " a second")
         lines += figure("tok/pass", slot.tokens_per_pass, fmt.rate, width)
     lines += figure("first token", ttft, fmt.latency, width, " after it came")
-    return [*lines, *fact("counted", METHODS[slot.method] if slot else unseen, width)]
+    method: Text = slot.method if slot else ended.method if ended else _UNSEEN
+    counted = method if isinstance(method, Missing) else METHODS.get(method, method)
+    return [*lines, *fact("counted", counted, width)]
 
 
 def _charts(track: Track, end_s: float, width: int) -> list[Line]:
@@ -208,8 +235,17 @@ def _charts(track: Track, end_s: float, width: int) -> list[Line]:
                 Span(f"{peak:>{_AXIS - _NAME}}", Role.RULE),
             )
             lines.append(line(head, Span(spark(binned, high, bars=ROW_BARS), Role.SECOND)))
-    tail = f"{fmt.duration(span_s)}, as this console saw it"
-    return [*lines, line(" " * _AXIS, Span(tail, Role.MUTED))]
+    return [*lines, line(" " * _AXIS, Span(_time_axis(end_s - span_s, end_s, cells), Role.MUTED))]
+
+
+def _time_axis(begin_s: float, end_s: float, cells: int) -> str:
+    """The times of day at both ends, and what lies between; all charts above share them."""
+    begin, end = fmt.clock_of(begin_s), fmt.clock_of(end_s)
+    span = fmt.duration(end_s - begin_s)
+    for said in (f"{span}, as this console saw it", span):
+        if len(begin) + len(said) + len(end) + _APART <= cells:
+            return f"{begin}{said:^{cells - len(begin) - len(end)}}{end}"
+    return span
 
 
 def _binned(

@@ -16,6 +16,9 @@ _METHODS = {
 }
 
 
+_PASSES = Missing("kept of live requests alone")
+
+
 def reasons(figures: Iterable[tuple[str, object]]) -> str:
     """Why named figures are missing, those of one reason together."""
     by_reason: dict[str, list[str]] = {}
@@ -36,13 +39,28 @@ def row_notes(row: Slot | Session | RecentRequest) -> str:
             named = (("tool", row.tool), ("since", row.phase_s), ("reused", row.hit_ratio))
         case RecentRequest():
             who = f"request {row.request_id}, ended at {clock(row.ended_at)}"
-            named = (
-                ("session", row.session),
-                ("gen", row.generated_tokens),
-                ("tok/s", row.tokens_per_s),
-                ("TTFT", ended_ttft(row)),
-            )
+            named = _of_ended(row)
     return _joined(who, reasons(named))
+
+
+def _of_ended(row: RecentRequest) -> tuple[tuple[str, object], ...]:
+    return (
+        ("session", row.session),
+        ("client", row.client),
+        ("model", row.model),
+        ("ended", row.finish_reason),
+        ("queue", row.queue_s),
+        ("context", row.prompt_tokens),
+        ("reused", row.cached_tokens),
+        ("re-read", row.reread_tokens),
+        ("gen", row.generated_tokens),
+        ("limit", row.max_tokens),
+        ("tok/s", row.tokens_per_s),
+        ("TTFT", ended_ttft(row)),
+        ("age", row.age_s),
+        ("method", row.method),
+        ("pass/s, tok/pass", _PASSES),
+    )
 
 
 def ended_ttft(request: RecentRequest) -> Figure:

@@ -105,10 +105,19 @@ def speed_heading(reading: Reading, size: Size) -> list[Line]:
     if not reading.view.live:
         now_s = reading.past.now_s
         when = clock_span(*reading.view.window(now_s), now_s)
-    title = line(Span("Speed", Role.LABEL), Span(f"  tok/s, {when}{peak}", Role.MUTED))
+    title = line(
+        Span("Speed", Role.LABEL), Span(f"  tok/s, {when}{peak}", Role.MUTED), *_kinds(reading)
+    )
     keys = _keys(reading)
     room = size.width - width_of(title) - 7
     return [rule(title, size.width, keys if width_of(keys) <= room else line(""))]
+
+
+def _kinds(reading: Reading) -> Line:
+    """Whether what is drawn is SIMULATED, and which history is left out."""
+    drawn = reading.past.kind(reading.view)
+    said = drawn.words(labelled=reading.snapshot.simulated)
+    return line(Span(f"  {said}", Role.WARN)) if said else ()
 
 
 def peak_of(reading: Reading, cells: int) -> float | None:
@@ -180,6 +189,11 @@ def glyph_of(mark: Mark) -> str:
     return "◆" if mark.note else GLYPHS.get(mark.severity, GLYPHS["error"])[0]
 
 
+def over(mark: Mark) -> str:
+    """Said behind what lasted and has ended."""
+    return ", over" if mark.over else ""
+
+
 def role_of(mark: Mark) -> Role:
     """How gravely a mark is drawn."""
     if mark.note:
@@ -188,19 +202,21 @@ def role_of(mark: Mark) -> Role:
 
 
 def compact_speed(reading: Reading, width: int) -> Line:
-    """The chart's stand-in on a small screen: a spark, its peak and the last event."""
+    """The chart's stand-in on a small screen: a spark, its peak and the last event that holds."""
     view, past = reading.view, reading.past
-    cells = max(10, width - 36)
+    kind = past.kind(view).words(labelled=reading.snapshot.simulated)
+    cells = max(10, width - 36 - len(kind))
     values, highest = past.series(_GENERATION, view, cells), peak_of(reading, cells)
     if highest is None:
         return line(Span(f"{fmt.DASH} {why_nothing(reading)}", Role.MUTED))
-    marks = past.visible_marks(view)
+    marks = [mark for mark in past.visible_marks(view) if not mark.over]
     last = (
         line(Span(f"{glyph_of(marks[-1])} {clean(marks[-1].label)}", Role.MUTED))
         if marks
         else line("")
     )
-    peak = f"{span_name(reading)}, peak {fmt.rate(highest)}"
+    told = (kind, span_name(reading), f"peak {fmt.rate(highest)}")
+    peak = ", ".join(part for part in told if part)
     drawn = Span(spark(values, bars=ROW_BARS), Role.SERIES)
     return flow([line(drawn), line(peak), last], width)
 

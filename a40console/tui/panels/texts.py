@@ -44,9 +44,9 @@ def _section(title: str) -> list[Line]:
     return [(), line(Span(title, Role.LABEL))]
 
 
-def answer(result: CommandResult, width: int) -> list[Line]:
+def answer(result: CommandResult, width: int, *, before: str = "") -> list[Line]:
     """What a command answered: short values beside their names, long ones below."""
-    lines: list[Line] = []
+    lines: list[Line] = list(wrap(before, width, Role.WARN)) if before else []
     for name, value in result.result.items():
         label = clean(name.replace("_", " "))
         if "\n" not in value and len(value) <= width - _NAME:
@@ -57,7 +57,9 @@ def answer(result: CommandResult, width: int) -> list[Line]:
             lines += [line("  ", part) for part in wrap(row, width - 2)] or [()]
     for event in result.events:
         lines += wrap(f"{fmt.clock(event.at)} {event.text}", width, Role.MUTED)
-    return lines or [line(Span("Done; the service sent nothing with it.", Role.MUTED))]
+    if not (result.result or result.events):
+        lines.append(line(Span("Done; the service sent nothing with it.", Role.MUTED)))
+    return lines
 
 
 def manual(keys: Keymap, width: int) -> list[Line]:

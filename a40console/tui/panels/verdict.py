@@ -7,7 +7,7 @@ from textual.geometry import Size
 from a40console.model.captured import CAPTURE, captured
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
-from a40console.model.freshness import present_speed
+from a40console.model.freshness import present_speed, speed_unit
 from a40console.model.snapshot import Cost, EngineInfo, Snapshot, SpeculationInfo
 from a40console.model.switching import SwitchInfo, SwitchStep
 from a40console.tui import format as fmt
@@ -168,7 +168,8 @@ def _speed(snapshot: Snapshot, width: int, *, zeros: bool = True) -> Line:
     paused = line(Span("PAUSED ", Role.WARN)) if snapshot.engine.paused is True else line("")
     wide = width >= _NARROW
     figure = Span(f"{speed:>{_FIGURE if wide else _FIGURE - 1}}", Role.STRONG)
-    return line(paused, figure, " tok/s", "   " if wide else "  ", _load(snapshot, width, zeros))
+    unit = f" {speed_unit(snapshot)}"
+    return line(paused, figure, unit, "   " if wide else "  ", _load(snapshot, width, zeros))
 
 
 def _load(snapshot: Snapshot, width: int, zeros: bool) -> Line:

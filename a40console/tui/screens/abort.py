@@ -23,7 +23,9 @@ async def abort_request(app: ConsoleApp, command: Command) -> None:
     slot = await _chosen(app, command)
     if slot is None:
         return
-    if await app.push_screen_wait(ConfirmDialog(command.title, command.confirm, lost_with(slot))):
+    if await app.push_screen_wait(
+        ConfirmDialog(command.title, command.confirm, lambda: lost_with(slot))
+    ):
         named = f"slot {slot.slot}, {slot.request_id}"
         await carry_out(app, command, {"request": slot.request_id}, named=named)
 

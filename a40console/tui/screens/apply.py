@@ -19,7 +19,7 @@ class ApplyDialog(ConfirmDialog):
     """Each setting that the file has otherwise, and the question."""
 
     def __init__(self, title: str, found: ProfileDiff) -> None:
-        super().__init__(title, _question(found), ())
+        super().__init__(title, _question(found), tuple)
         self._found = found
 
     def _text(self, width: int) -> list[Line]:

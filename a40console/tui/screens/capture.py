@@ -29,7 +29,8 @@ async def choose_capture(app: ConsoleApp, command: Command) -> str | None:
     if session.capturing:
         return f"{session.session} off"
     question = f"Capture the text of session {name_of(session.session)}?"
-    yes = await app.push_screen_wait(ConfirmDialog(command.title, question, (_WRITTEN, _MARKED)))
+    dialog = ConfirmDialog(command.title, question, lambda: (_WRITTEN, _MARKED))
+    yes = await app.push_screen_wait(dialog)
     return f"{session.session} on" if yes else None
 
 

@@ -115,8 +115,14 @@ class TextDialog(Dialog[None]):
             yield Fitted(self._draw_text, dom_id="text")
 
 
+Consequences = Callable[[], Sequence[str]]
+"""What follows from a yes, as things stand when it is called."""
+
+_FOLLOW_PERIOD_S = 1.0
+
+
 class ConfirmDialog(Dialog[bool]):
-    """A question with what follows from a yes; nothing happens without one."""
+    """A question with what follows from a yes, as true as it is; nothing happens without one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", show=False),
@@ -124,7 +130,7 @@ class ConfirmDialog(Dialog[bool]):
     ]
     KEYS = (("y", "yes"), ("n", "no"), ("escape", "no"))
 
-    def __init__(self, title: str, question: str, consequences: Sequence[str]) -> None:
+    def __init__(self, title: str, question: str, consequences: Consequences) -> None:
         super().__init__(title)
         self._question = question
         self._consequences = consequences
@@ -138,12 +144,20 @@ class ConfirmDialog(Dialog[bool]):
             yield Button("No", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """The harmless answer has the focus."""
+        """The harmless answer has the focus; what follows is told anew while it is open."""
         self.query_one("#no").focus()
+        self.set_interval(_FOLLOW_PERIOD_S, self._follow, name="follow")
+
+    def _follow(self) -> None:
+        text = self.query_one("#text", Fitted)
+        rows = len(text.lines)
+        text.redraw()
+        if len(text.lines) != rows:
+            self.on_resize()
 
     def _text(self, width: int) -> list[Line]:
         lines = wrap(self._question, width, Role.STRONG)
-        for consequence in self._consequences:
+        for consequence in self._consequences():
             lines += wrap(consequence, width, Role.MUTED)
         return lines
 

@@ -169,11 +169,15 @@ class EnvironmentDialog(Dialog[None]):
         self._redraw()
 
     def action_address(self) -> None:
-        """The next address that leads anywhere."""
+        """The next address that leads anywhere; said where there is none."""
         ways = self._environment.addresses
         usable = [index for index, way in enumerate(ways) if not way.refused]
         later = [index for index in usable if index > self._address]
-        self._address = next(iter(later or usable), 0)
+        chosen = next(iter(later or usable), self._address)
+        if chosen == self._address:
+            toast(self.app, "Address", _no_other(len(ways)), "information")
+            return
+        self._address = chosen
         self._redraw()
 
     def action_copy(self) -> None:
@@ -185,6 +189,13 @@ class EnvironmentDialog(Dialog[None]):
         form = FORMS[self._form]
         said = save(self.app, client_lines(self._variables, form), _FILES[form])
         toast(self.app, "Save", said, "information")
+
+
+def _no_other(ways: int) -> str:
+    """Why there is no next address."""
+    if ways > 1:
+        return "No other address leads to the gateway: what is closed says why."
+    return "There is only this one address." if ways else "The service names no address."
 
 
 def whole(text: str, width: int, role: Role, *, lead: str = "") -> list[Line]:

@@ -22,7 +22,7 @@ class FixDialog(ConfirmDialog):
     """What failed, the lines that would change, and the question."""
 
     def __init__(self, title: str, offer: FixOffer) -> None:
-        super().__init__(title, f"Change the profile {offer.profile} so?", ())
+        super().__init__(title, f"Change the profile {offer.profile} so?", tuple)
         self._offer = offer
 
     def _text(self, width: int) -> list[Line]:
@@ -60,6 +60,6 @@ async def fix_profile(app: ConsoleApp, command: Command) -> None:
     app.asking = True
     state = app.reading.snapshot.engine.state
     begin = BY_ID["engine.start" if state in DOWN else "engine.switch"]
-    dialog = ConfirmDialog(begin.title, f"Start {offer.profile} now?", [offer.change])
+    dialog = ConfirmDialog(begin.title, f"Start {offer.profile} now?", lambda: [offer.change])
     if await app.push_screen_wait(dialog):
         await carry_out(app, begin, {"profile": offer.profile})

@@ -16,8 +16,8 @@ from a40console.tui.ink import Line, Role, Span, fit, line, width_of, wrap
 from a40console.tui.panels import frame
 from a40console.tui.panels.verdict import verdict
 from a40console.tui.reading import Reading
+from a40console.tui.widgets.cursor_rows import CursorRows
 from a40console.tui.widgets.lines import Panel
-from a40console.tui.widgets.slot_table import SlotTable
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -68,13 +68,29 @@ class MonitorScreen(Screen[None]):
 
     @on(DescendantFocus)
     @on(DescendantBlur)
-    @on(SlotTable.CursorMoved)
+    @on(CursorRows.CursorMoved)
     def _tell_notes(self) -> None:
         if self.is_mounted and hasattr(self, "_panels"):
             self.query_one("#status", Panel).show(self.app.drawn)
 
+    def _compositor_refresh(self) -> None:
+        """Draw what changed; behind a dialog too, no more than that.
+
+        Textual marks a screen behind another as to be painted anew each time it was, so that it
+        repaints all of both, 20 KB, at every change.
+        """
+        changed = self._compositor._dirty_regions  # noqa: SLF001 - the compositor tells it nobody
+        if self not in self.app._background_screens:  # noqa: SLF001
+            super()._compositor_refresh()
+        elif changed:
+            self.app.screen.refresh(*changed)
+            changed.clear()
+            self._dirty_widgets.clear()
+
     def make_room_for_clock(self, reading: Reading) -> None:
         """Give the clock the cells that it needs, and the tabs the others."""
+        if not hasattr(self, "_panels"):
+            return  # it is being composed
         width = Scalar.from_number(width_of(self._clock_line(reading)))
         clock = self.query_one("#clock")
         if clock.styles.width != width:

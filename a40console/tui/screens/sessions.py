@@ -146,8 +146,7 @@ class SessionsScreen(MonitorScreen):
         return next((most for name, most in _MOST_ROWS.items() if self.has_class(name)), 4)
 
     @on(RowList.CursorMoved)
-    def _choose_other(self, event: RowList.CursorMoved) -> None:
-        self._tell_notes()
+    def _choose_other(self) -> None:
         self._wanted.set()
         self._draw_chosen()
 

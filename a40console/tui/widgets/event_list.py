@@ -6,33 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.message import Message
 
 from a40console.model.event import Event
 from a40console.tui.ink import Line, Role, Span, line
 from a40console.tui.panels import events as panel
 from a40console.tui.panels.moments import day_of
-from a40console.tui.widgets.lines import Lines
+from a40console.tui.widgets.cursor_rows import CursorRows
 
 _AHEAD = 20
 """So many entries before the last one the next page is asked for."""
 
 
-class EventList(Lines, can_focus=True):
+class EventList(CursorRows):
     """Entries, newest first, one a row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Newer", show=False),
-        Binding("down,j", "move(1)", "Older", show=False),
-        Binding("pageup", "page(-1)", "A page newer", show=False),
-        Binding("pagedown", "page(1)", "A page older", show=False),
-        Binding("home,g", "move(-1000000)", "Newest", show=False),
-        Binding("end,G", "move(1000000)", "Oldest", show=False),
+        Binding("g", "move(-1000000)", "Newest", show=False),
+        Binding("G", "move(1000000)", "Oldest", show=False),
     ]
-
-    class CursorMoved(Message):
-        """The cursor is on another entry."""
 
     class EndNeared(Message):
         """The last of the entries is nearly in sight."""
@@ -41,8 +34,6 @@ class EventList(Lines, can_focus=True):
         super().__init__(dom_id=dom_id)
         self._unread = unread
         self._events: Sequence[Event] = ()
-        self._cursor = 0
-        self._top = 0
         self._none = ""
         self.now = ""
         """ISO 8601: entries of its day show the time alone."""
@@ -105,32 +96,15 @@ class EventList(Lines, can_focus=True):
         """Draw for the new room."""
         self.redraw()
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many entries."""
-        self._go(self._cursor + rows)
+    def row_count(self) -> int:
+        """As many as were shown last."""
+        return len(self._events)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by what is in sight."""
-        self._go(self._cursor + pages * max(1, self.size.height - 2))
-
-    def _go(self, place: int) -> None:
-        if not self._events:
-            return
-        self._cursor = max(0, min(place, len(self._events) - 1))
-        self.redraw()
-        self.post_message(self.CursorMoved())
+    def page_rows(self) -> int:
+        """What is in sight, but for a row."""
+        return self.size.height - 2
 
     def on_click(self, event: Click) -> None:
         """Put the cursor on the clicked entry."""
         if event.y >= 1 and self._top + event.y - 1 < len(self._events):
-            self._go(self._top + event.y - 1)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Go to older entries."""
-        event.stop()
-        self._go(self._cursor + 3)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Go to newer entries."""
-        event.stop()
-        self._go(self._cursor - 3)
+            self.go(self._top + event.y - 1)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 
 from a40console.tui.ink import Line
 from a40console.tui.reading import Reading
+from a40console.tui.widgets.cursor_rows import CursorRows
 from a40console.tui.widgets.lines import Panel
 
 Row = TypeVar("Row")
 
 
-class RowList(Panel, Generic[Row], can_focus=True):
+class RowList(Panel, CursorRows, Generic[Row]):
     """Rows of one kind, the head lines above them fixed.
 
     Args:
@@ -28,18 +28,6 @@ class RowList(Panel, Generic[Row], can_focus=True):
         none: What stands in place of the rows where there are none.
         say: What the status line says of the row under the cursor.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Row above", show=False),
-        Binding("down,j", "move(1)", "Row below", show=False),
-        Binding("pageup", "page(-1)", "A page up", show=False),
-        Binding("pagedown", "page(1)", "A page down", show=False),
-        Binding("home", "move(-1000000)", "First row", show=False),
-        Binding("end", "move(1000000)", "Last row", show=False),
-    ]
-
-    class CursorMoved(Message):
-        """The cursor is on another row."""
 
     class Chosen(Message):
         """The row under the cursor was clicked."""
@@ -60,8 +48,6 @@ class RowList(Panel, Generic[Row], can_focus=True):
         self._draw_row, self._head = draw, head
         self._none, self._say = none, say
         self._rows: Sequence[Row] = ()
-        self._cursor = 0
-        self._top = 0
         self._key = ""
         self._heads = 0
 
@@ -110,21 +96,17 @@ class RowList(Panel, Generic[Row], can_focus=True):
         self._cursor = max(0, min(self._cursor, len(keys) - 1))
         self._key = keys[self._cursor] if keys else ""
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        self._go(self._cursor + rows)
+    def row_count(self) -> int:
+        """As many as the last reading had."""
+        return len(self._rows)
 
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by what is in sight."""
-        self._go(self._cursor + pages * max(1, self.size.height - self._heads - 1))
+    def page_rows(self) -> int:
+        """What is in sight, but for a row."""
+        return self.size.height - self._heads - 1
 
-    def _go(self, place: int) -> None:
-        if not self._rows:
-            return
-        self._cursor = max(0, min(place, len(self._rows) - 1))
+    def remember(self) -> None:
+        """By the row's key."""
         self._key = self._key_of(self._rows[self._cursor])
-        self.redraw()
-        self.post_message(self.CursorMoved())
 
     def redraw(self) -> None:
         """Draw again what was shown last."""
@@ -147,17 +129,7 @@ class RowList(Panel, Generic[Row], can_focus=True):
         if place == self._cursor:
             self.post_message(self.Chosen())
         else:
-            self._go(place)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Go down the list."""
-        event.stop()
-        self._go(self._cursor + 3)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Go up the list."""
-        event.stop()
-        self._go(self._cursor - 3)
+            self.go(place)
 
     def _say_row(self, reading: Reading) -> str:
         chosen = self.chosen

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.geometry import Size
-from textual.message import Message
 
 from a40console.model.figures import Missing, number
 from a40console.tui.ink import Line, Role, Span, faded, line
@@ -17,35 +15,23 @@ from a40console.tui.panels.resting import resting, serves
 from a40console.tui.panels.slot_columns import CURSOR, Layout, layout
 from a40console.tui.panels.slot_notes import row_notes
 from a40console.tui.reading import Reading
+from a40console.tui.widgets.cursor_rows import CursorRows
 from a40console.tui.widgets.lines import Panel
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
 
+_PAGE_ROWS = 10
 
-class SlotTable(Panel):
+
+class SlotTable(Panel, CursorRows):
     """Live requests, one a row; the cursor stays on its request when others come and go."""
 
     app: ConsoleApp
-    can_focus = True
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Row above", show=False),
-        Binding("down,j", "move(1)", "Row below", show=False),
-        Binding("pageup", "move(-10)", "Ten rows up", show=False),
-        Binding("pagedown", "move(10)", "Ten rows down", show=False),
-        Binding("home", "move(-10000)", "First row", show=False),
-        Binding("end", "move(10000)", "Last row", show=False),
-    ]
-
-    class CursorMoved(Message):
-        """The cursor is on another row."""
 
     def __init__(self, *, dom_id: str | None = None) -> None:
         super().__init__(lambda reading, size: [], notes=self._row_notes, dom_id=dom_id)
         self._key = ""
-        self._cursor = 0
-        self._top = 0
         self._rows: list[slots.Row] = []
         self._places: list[int | None] = []
         """The row that each visible line belongs to."""
@@ -142,17 +128,22 @@ class SlotTable(Panel):
         self._cursor = max(0, min(self._cursor, len(keys) - 1))
         self._key = keys[self._cursor] if keys else ""
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        self._go(self._cursor + rows)
+    def row_count(self) -> int:
+        """As many as the last reading had."""
+        return len(self._rows)
 
-    def _go(self, row: int) -> None:
-        if not self._rows or self._reading is None:
-            return
-        self._cursor = max(0, min(row, len(self._rows) - 1))
+    def page_rows(self) -> int:
+        """Few: live and finished rows are in sight by parts."""
+        return _PAGE_ROWS
+
+    def remember(self) -> None:
+        """By the row's key."""
         self._key = slots.key_of(self._rows[self._cursor])
-        self.paint(self.compose_lines(self._reading))
-        self.post_message(self.CursorMoved())
+
+    def redraw(self) -> None:
+        """Draw the last reading again."""
+        if self._reading is not None:
+            self.show(self._reading)
 
     def on_click(self, event: Click) -> None:
         """Put the cursor on the clicked row."""
@@ -162,17 +153,7 @@ class SlotTable(Panel):
         if place == self._cursor:
             self.app.action_command("slot.show")
         else:
-            self._go(place)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Go down the table."""
-        event.stop()
-        self._go(self._cursor + 3)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Go up the table."""
-        event.stop()
-        self._go(self._cursor - 3)
+            self.go(place)
 
     def _row_notes(self, reading: Reading) -> str:
         if not self._rows:
