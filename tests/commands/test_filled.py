@@ -24,6 +24,8 @@ EMPTY = [
     *(("attach", ""), ("attach", "http://127.0.0.1:1", "--api-key-file", "")),
     *(("events", "--since", ""), ("events", "--kind", "\t"), ("digest", "--since=")),
     *(("history", "--since", ""), ("cost", "--since", ""), ("profiles", "show", "")),
+    *(("profiles", "diff", ""), ("profiles", "fit", ""), ("engine", "abort", "")),
+    *(("engine", "load", ""), ("engine", "unload", " ")),
     *(("profiles", "check", ""), ("models", "fetch", ""), ("models", "delete", " ")),
     *(("ask", ""), ("note", ""), ("wait", "")),
     *(("sessions", "show", ""), ("sessions", "capture", ""), ("links", "close", "")),
