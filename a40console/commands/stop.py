@@ -88,7 +88,7 @@ def _nothing_to_stop(paths: Paths) -> NoServiceError:
         )
     return NoServiceError(
         "Nothing to stop: neither a service nor an engine runs",
-        evidence=f"nothing of what was started in {paths.home} lives",
+        evidence=f"nothing answers at {paths.control_socket}, and no process of ours lives",
     )
 
 

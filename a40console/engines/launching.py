@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ KEEPER_ENV = ("PATH", "LD_LIBRARY_PATH")
 """All that the keeper's interpreter may need; the rest of our environment stays with us."""
 
 FULL_DISK_BYTES = 64 * 1024
+
+KILLED_WITHIN_S = 1.0
+"""On a busy machine a process that was killed is still there for a moment."""
 
 
 class EngineStartError(ConsoleError):
@@ -103,8 +107,12 @@ def end_keeper(keeper: ProcessId | None) -> None:
     send_signal(proc, keeper, signal.SIGSTOP)  # it starts nothing more while we look
     table = proc.read_table()
     below = with_descendants(table, {keeper.pid}) - {keeper.pid}
-    for process in [*(table[pid].id for pid in below), keeper]:
+    killed = [*(table[pid].id for pid in below), keeper]
+    for process in killed:
         send_signal(proc, process, signal.SIGKILL)
+    deadline_s = time.monotonic() + KILLED_WITHIN_S
+    while any(map(proc.is_alive, killed)) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
 
 
 def keeper_silent(run_dir: Path) -> EngineStartError:

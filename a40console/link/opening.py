@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
@@ -28,6 +29,9 @@ HOLDER_TIMEOUT_S = 10.0
 RETURN_TIMEOUT_S = 3.0
 END_TIMEOUT_S = 10.0
 _POLL_S = 0.05
+
+_LOGINS = itertools.count()
+"""One process may open a link twice at once."""
 
 MayStart = Callable[[str], bool]
 """Asks the operator whether the service of the other machine may be started."""
@@ -99,7 +103,7 @@ class _Login:
 
     def __init__(self, place: LinkPlace, ssh: Ssh, console: tuple[str, ...]) -> None:
         self._place = place
-        own = os.getpid()  # so that others know whose it is
+        own = f"{os.getpid():x}-{next(_LOGINS)}"  # so that others know whose it is
         master, log = f"{place.master.name}-{own}", f"{place.log.name}-{own}"
         self._ssh = replace(
             ssh, master=place.master.with_name(master), log=place.log.with_name(log)
@@ -132,7 +136,8 @@ def end_abandoned_logins(place: LinkPlace, ssh: Ssh) -> bool:
     found = False
     for master in place.folder.glob(f"{place.master.name}-*"):
         opener = master.name.removeprefix(f"{place.master.name}-")
-        if opener.isdecimal() and _is_gone(int(opener)):
+        pid = int(opener.partition("-")[0], 16)  # as _Login names it
+        if _is_gone(pid):
             Connection(replace(ssh, master=master), place, ()).end()
             master.unlink(missing_ok=True)
             place.log.with_name(f"{place.log.name}-{opener}").unlink(missing_ok=True)

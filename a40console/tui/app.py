@@ -240,7 +240,7 @@ class ConsoleApp(TerminalApp):
 
     @on(SnapshotArrived)
     def _take_snapshot(self, message: SnapshotArrived) -> None:
-        if self._snapshot is None:
+        if self._link.state == "connecting":
             self.settle(SETTLE_S)
         self._snapshot = message.snapshot
         self._arrived_s = self._clock()

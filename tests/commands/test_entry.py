@@ -92,7 +92,6 @@ def test_usage_errors_are_json_for_who_asked_for_it(console: Run) -> None:
         ("status",),
         ("watch",),
         ("env",),
-        ("stop",),
         ("engine", "stop"),
         ("engine", "restart"),
         ("engine", "speculation", "on"),
@@ -113,6 +112,19 @@ def test_without_a_service_commands_say_so(
     assert not run.stdout
     as_json = console(*command, "--json")
     assert error_of(as_json)["message"] == "No service answers"
+    assert not as_json.stderr
+    assert not paths.state.exists(), "looking must not leave anything behind"
+
+
+def test_there_is_nothing_to_stop_where_nothing_runs(console: Run, paths: Paths) -> None:
+    run = console("stop")
+    assert run.returncode == Exit.NO_SERVICE
+    message, evidence = run.stderr.splitlines()
+    assert message == "Nothing to stop: neither a service nor an engine runs"
+    assert str(paths.control_socket) in evidence
+    assert not run.stdout
+    as_json = console("stop", "--json")
+    assert error_of(as_json)["message"] == message
     assert not as_json.stderr
     assert not paths.state.exists(), "looking must not leave anything behind"
 

@@ -317,6 +317,6 @@ def test_a_record_of_an_earlier_boot_proves_nothing(console: FaultConsole, bysta
 def test_a_stale_lock_file_ends_nobody(console: FaultConsole, bystander: int) -> None:
     console.paths.state.mkdir(parents=True, exist_ok=True)
     console.paths.service_lock.write_text(f"{bystander}\n")
-    assert "No service answers" in console.refused(3, "stop")
+    assert "neither a service nor an engine runs" in console.refused(3, "stop")
     console.serve("--no-engine")
     assert console.paths.service_lock.read_text() != f"{bystander}\n"
