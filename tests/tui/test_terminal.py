@@ -70,7 +70,7 @@ def test_a_terminal_that_reads_again_is_painted_whole() -> None:
     with TerminalSession("moving:32") as session:
         started(session)
         session.read(1.0)  # the whole first paint: later ones leave out a row that stays the same
-        for _ in range(60):
+        for _ in range(150):  # more than all queues on the way take
             session.press("j" * 3 + "k" * 3)
             session.ended(0.1, reading=False)
         mark = len(session.output)
