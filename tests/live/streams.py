@@ -159,22 +159,19 @@ def rate_errors(record: Watch) -> list[float]:
     return errors
 
 
-def typical_error(record: Watch) -> float | None:
-    """The median of the differences; None where the machine was too busy to measure."""
-    errors = rate_errors(record)
-    return abs(median(errors)) if len(errors) >= 3 else None
+async def rates_agree(measure: Callable[[], Awaitable[Watch]], within: float) -> str:
+    """Empty once slots and counter agree, else by how much they differ.
 
-
-async def rates_agree(measure: Callable[[], Awaitable[Watch]], within: float) -> bool:
-    """Whether slots and counter agree in one of three measurements.
-
-    A busy machine answers late and so spoils a measurement; a wrong figure spoils all of them.
+    A busy machine answers late, which leaves windows without a counter or shifts single ones: what
+    is compared is the median of all windows so far, in up to eight measurements. A wrong figure is
+    wrong in every window.
     """
-    for _ in range(3):
-        error = typical_error(await measure())
-        if error is not None and error <= within:
-            return True
-    return False
+    errors: list[float] = []
+    for _ in range(8):
+        errors += rate_errors(await measure())
+        if len(errors) >= 3 and abs(median(errors)) <= within:
+            return ""
+    return f"the rates differ from the counter by {[round(error, 4) for error in errors]}"
 
 
 def window_end_s(snapshot: Snapshot) -> float:
