@@ -54,5 +54,6 @@ class Progress:
 
 def _without_times(engine: EngineInfo) -> str:
     """What changes only when the phase does."""
-    phase = "" if isinstance(engine.phase, Missing) else f": {engine.phase}"
-    return f"{engine.state.value}{phase}"
+    state = engine.state.value
+    told = isinstance(engine.phase, Missing) or engine.phase == state
+    return state if told else f"{state}: {engine.phase}"

@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from math import isfinite
@@ -26,6 +27,18 @@ Decoder = Callable[[Json, str], Any]
 
 _DECODERS: dict[Any, Decoder] = {}
 _NAMES: dict[type, tuple[str, ...]] = {}
+_KIND_NAMES: dict[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+    types.NoneType: "nothing",
+    date: "a date",
+    time: "a time",
+    datetime: "a date and time",
+}
 _KEPT_REASONS = 256
 _NOT_FINITE = {"missing": "it is no finite number"}
 
@@ -123,7 +136,7 @@ def _dataclass_decoder(kind: type) -> Decoder:
 
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, Mapping):
-            raise DecodeError(f"{where}: expected an object, got {type(data).__name__}")
+            raise DecodeError(f"{where}: expected an object, got {kind_name(type(data))}")
         if unknown := data.keys() - decoders.keys():
             raise DecodeError(f"{where}: unknown key {min(unknown)}")
         if absent := required - data.keys():
@@ -154,7 +167,7 @@ def _union_decoder(members: tuple[Any, ...]) -> Decoder:
 def _tuple_decoder(item: Decoder) -> Decoder:
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, list | tuple):
-            raise DecodeError(f"{where}: expected a list, got {type(data).__name__}")
+            raise DecodeError(f"{where}: expected a list, got {kind_name(type(data))}")
         return tuple(item(entry, f"{where}[{index}]") for index, entry in enumerate(data))
 
     return read
@@ -163,7 +176,7 @@ def _tuple_decoder(item: Decoder) -> Decoder:
 def _dict_decoder(item: Decoder) -> Decoder:
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, Mapping):
-            raise DecodeError(f"{where}: expected an object, got {type(data).__name__}")
+            raise DecodeError(f"{where}: expected an object, got {kind_name(type(data))}")
         return {key: item(entry, f"{where}.{key}") for key, entry in data.items()}
 
     return read
@@ -199,12 +212,17 @@ def _plain_decoder(kind: Any) -> Decoder:
         # JSON has no integers of its own and Python's bool is one: both are told apart here.
         exact = type(data) is kind or (kind is float and type(data) is int)
         if not exact:
-            raise DecodeError(f"{where}: expected {kind.__name__}, got {type(data).__name__}")
+            raise DecodeError(f"{where}: expected {kind_name(kind)}, got {kind_name(type(data))}")
         if type(data) is float and not isfinite(data):
             raise DecodeError(f"{where}: {data} is no finite number")
         return data
 
     return read
+
+
+def kind_name(kind: type) -> str:
+    """A type as those who write documents by hand call it."""
+    return _KIND_NAMES.get(kind, kind.__name__)
 
 
 def _decimal(text: str, where: str) -> Decimal:

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
-from a40console.model.codec import DecodeError, decode_as
+from a40console.model.codec import DecodeError, decode_as, kind_name
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def read_document(kind: type[T], document: Mapping[str, Any]) -> T:
 
 def _table(kind: type, table: object, place: Place, faults: list[DocumentFault]) -> Any:
     if not isinstance(table, Mapping):
-        return _wrong(faults, place, f"expected a table, got {type(table).__name__}")
+        return _wrong(faults, place, f"expected a table, got {kind_name(type(table))}")
     hints = typing.get_type_hints(kind, include_extras=True)
     for key in [key for key in table if key not in hints]:
         nearest = get_close_matches(key, hints, n=1)

@@ -127,7 +127,7 @@ def _outcome(result: CommandResult, named: str) -> str:
     """That it is done, and what the journal says of it: the end, and what was wrong meanwhile."""
     told = [event.text for event in result.events[:-1] if event.severity != "info"]
     told += [event.text for event in result.events[-1:] if event.text != named]
-    values = [value for value in result.result.values() if value != named]
+    values = [value for value in result.result.values() if not named or named not in value]
     return "\n".join([f"Done{': ' if named else ''}{named}.", *(told or values)])
 
 

@@ -21,8 +21,12 @@ FIRST_ANSWER_S = 2.5
 The first frame is a whole screen, 40 KB, for which a link of 5 KB/s takes 8 s.
 """
 
-UNHEARD_S = 20.0
-"""A terminal that has not answered once by then is taken for one that does not."""
+UNHEARD_S = 12.0
+"""A terminal that has not answered once by then is taken for one that does not.
+
+Until then it gets a frame now and then: it cannot be told from a link so slow that the first frame
+is still on its way.
+"""
 
 _FORGET = 1.02
 """The shortest trip grows with every answer, so that a route that changed is noticed."""

@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal whose output is read, counted and dropped."""
+"""A program on a pseudo-terminal that answers and whose output is read, counted and dropped."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import psutil
 
 ROWS, COLUMNS = 40, 120
+QUESTION, ANSWER = b"\x1b[6n", b"\x1b[1;1R"
+"""Where is the cursor: terminals answer once they have taken in all before it."""
 
 
 @dataclass(slots=True)
@@ -41,9 +43,13 @@ def on_terminal(
     shown = OnTerminal(psutil.Process(program.pid))
 
     def drain() -> None:
+        cut = b""
         with suppress(OSError):
             while piece := os.read(ours, 65536):
                 shown.written_bytes += len(piece)
+                asked = (cut + piece).count(QUESTION)
+                cut = (cut + piece)[1 - len(QUESTION) :]
+                os.write(ours, ANSWER * asked)
 
     reader = threading.Thread(target=drain, daemon=True)
     reader.start()

@@ -9,15 +9,19 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from a40console.commands import ask, engine, stop
 from a40console.commands.acting import deadline_after
+from a40console.commands.progress import Progress
 from a40console.errors import Exit, TimedOutError
 from a40console.model.client_lines import client_lines
+from a40console.model.engine import EngineState
 from a40console.paths import Paths, make_private
+from tests import make_snapshot as make
 from tests.commands.console_process import CONSOLE, CONSOLE_WITH_STUB, Run, Service, with_stub
 from tests.commands.service_stub import TOKEN
 
@@ -76,6 +80,13 @@ def test_phases_are_told_while_waiting(console: Run, service: Service) -> None:
     service(state="absent")
     run = console("engine", "start")
     assert run.stderr.splitlines()[0] == "starting: load"
+
+
+def test_a_phase_that_is_the_state_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    engine = replace(make.snapshot().engine, state=EngineState.STARTING)
+    for phase in ("starting", "load"):
+        Progress().show(make.snapshot(engine=replace(engine, phase=phase)))
+    assert capsys.readouterr().err == "starting\nstarting: load\n"
 
 
 def test_no_wait_returns_at_once(console: Run, service: Service) -> None:

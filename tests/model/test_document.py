@@ -91,10 +91,10 @@ def test_every_fault_is_told_at_once() -> None:
         "price": "price: 'dear' is no number",
         "kind": "kind: 'cat' is none of 'hand', 'ox'",
         "wheel.size": "wheel.size: must be at least 1 and at most 30",
-        "wheel.spare": "wheel.spare: expected bool, got int",
+        "wheel.spare": "wheel.spare: expected true or false, got a whole number",
         "wheels.1.size": "wheels.1.size is missing",
-        "words.1": "words.1: expected str, got int",
-        "notes.x": "notes.x: expected str, got int",
+        "words.1": "words.1: expected a text, got a whole number",
+        "notes.x": "notes.x: expected a text, got a whole number",
     }
 
 

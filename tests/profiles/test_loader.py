@@ -98,7 +98,7 @@ def test_two_user_files_of_one_name_are_reported(tmp_path: Path) -> None:
         ),
         ('kind = "vllm"', "model is missing"),
         ('kind = "vlm"\nmodel = "x"', "kind: 'vlm' is none of 'vllm', 'llamacpp', 'sim'"),
-        (MINIMAL + 'max_running = "many"', "max_running: expected int, got str"),
+        (MINIMAL + 'max_running = "many"', "max_running: expected a whole number, got a text"),
         (MINIMAL + "max_running = 0", "max_running must be more than 0"),
         (MINIMAL + "start_timeout_s = nan", "start_timeout_s: nan is no finite number"),
         (MINIMAL + "start_timeout_s = inf", "start_timeout_s: inf is no finite number"),

@@ -21,6 +21,7 @@ from typing import Self
 import psutil
 
 from a40console.paths import locate
+from tests.bench.on_terminal import ANSWER, QUESTION
 
 CONSOLE = (
     "import sys; from a40console.paths import locate; from a40console.config import load_settings;"
@@ -115,6 +116,8 @@ class TerminalSession:
                 break
             if not data:
                 break
+            asked = (bytes(self.output[1 - len(QUESTION) :]) + data).count(QUESTION)
+            os.write(self.fd, ANSWER * asked)
             self.output += data
             if until is not None and until in self.output[mark:]:
                 break

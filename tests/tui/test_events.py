@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from a40console.model.control import Digest, HistoryPoint
+from a40console.model.control import CommandResult, Digest, HistoryPoint
 from a40console.model.event import Event
 from a40console.model.figures import Missing
 from a40console.tui.app import ConsoleApp
@@ -270,12 +270,15 @@ async def test_another_journal_begins_again() -> None:
 
 async def test_a_note_is_asked_for_and_recorded() -> None:
     service = service_with(journal(3))
+    noted = {"report": "Noted: off now"}
+    service.finish("note.add", CommandResult("note.add", "c1", "done", result=noted))
     async with running(service) as (app, pilot):
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NoteDialog))
         await pilot.press(*"off now", "enter")
         await until(pilot, lambda: service.commands == [("note.add", {"text": "off now"})])
         await until(pilot, lambda: "Note: Done: off now." in toasts(app))
+        assert toasts(app).count("off now") == 1
 
 
 @pytest.mark.parametrize("key", ["escape", "enter"])
