@@ -34,7 +34,7 @@ def steps() -> list[dict[str, Any]]:
 def test_no_turn_is_lost_in_a_switch(claude: Start) -> None:
     console, user = claude(steps(), speed=3)
     mine = (console.paths.profiles / "sim.toml").read_text()
-    other = mine.replace("qwen3-coder-30b", "kimi-linear-48b").replace('"0.3"', '"3.0"')
+    other = mine.replace("qwen3-coder-30b", "kimi-linear-48b").replace('"0.3"', '"6.0"')
     console.profile("other", 'served_name = "sim"\n' + other)
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(user.ask, "begin the steps", "--allowedTools", "Bash", timeout_s=150)

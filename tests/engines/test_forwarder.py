@@ -148,15 +148,17 @@ async def forwarding(
     )
     assert process.stdout is not None
     written: list[str] = []
+    started = False
     while line := await asyncio.wait_for(process.stdout.readline(), 30):
         written.append(line.decode().strip())
-        if "startup complete" in written[-1]:
+        started = "startup complete" in written[-1]
+        if started:
             break
     try:
         async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:
             yield session, written
     finally:
-        if process.returncode is None:
+        if started and process.returncode is None:
             process.terminate()
         written.append(f"ended with {await asyncio.wait_for(process.wait(), 10)}")
         shutil.rmtree(folder)
