@@ -46,20 +46,32 @@ class Answer:
     """Of the prompt; None where the engine does not say."""
 
 
+def engine_http(
+    endpoint: Endpoint, timeout_s: float, transport: httpx.AsyncBaseTransport | None = None
+) -> httpx.AsyncClient:
+    """A client of one engine; each request has a connection of its own.
+
+    A connection that is kept may be closed by the engine in the instant in which it is used again,
+    which cannot be told from an engine that died.
+    """
+    key = endpoint.api_key
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(
+        transport=transport or httpx.AsyncHTTPTransport(uds=endpoint.socket_path, limits=limits),
+        base_url=endpoint.base_url,
+        headers={} if key is None else {"authorization": f"Bearer {key}"},
+        timeout=timeout_s,
+        trust_env=False,
+    )
+
+
 class EngineAsk:
     """Sends requests to one engine's OpenAI routes."""
 
     def __init__(
         self, endpoint: Endpoint, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        key = endpoint.api_key
-        self._http = httpx.AsyncClient(
-            transport=transport or httpx.AsyncHTTPTransport(uds=endpoint.socket_path),
-            base_url=endpoint.base_url,
-            headers={} if key is None else {"authorization": f"Bearer {key}"},
-            timeout=ANSWER_TIMEOUT_S,
-            trust_env=False,
-        )
+        self._http = engine_http(endpoint, ANSWER_TIMEOUT_S, transport)
 
     async def __aenter__(self) -> Self:
         return self

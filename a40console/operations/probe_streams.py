@@ -12,6 +12,7 @@ import httpx
 from a40console.errors import NotServingError
 from a40console.model.engine import Endpoint
 from a40console.model.profile import Profile
+from a40console.operations.asking import engine_http
 
 LONGEST_TOKENS = 4096
 SILENCE_TIMEOUT_S = 30.0
@@ -28,16 +29,9 @@ class ProbeStreams:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        key = endpoint.api_key
         self._profile = profile
         self._nonce = secrets.token_hex(4)
-        self._http = httpx.AsyncClient(
-            transport=transport or httpx.AsyncHTTPTransport(uds=endpoint.socket_path),
-            base_url=endpoint.base_url,
-            headers={} if key is None else {"authorization": f"Bearer {key}"},
-            timeout=SILENCE_TIMEOUT_S,
-            trust_env=False,
-        )
+        self._http = engine_http(endpoint, SILENCE_TIMEOUT_S, transport)
 
     async def close(self) -> None:
         """Close its connections."""

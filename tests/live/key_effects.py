@@ -163,7 +163,34 @@ def switch(tui: Tmux, live: Console) -> None:
     confirm(tui, "engine.switch")
     live.wait_for(lambda: live.status()["engine"]["profile"] == "other", 40)
     live.succeed("wait", "ready", "--timeout", "40")
-    tui.wait_for("Done.")
+    tui.wait_for("switch to other: clients waited")
+
+
+def apply(tui: Tmux, live: Console) -> None:
+    """An edit that the engine is not told of is taken over while it runs."""
+    pid = live.status()["engine"]["pid"]
+    live.profile("tiny", 'title = "Tiny indeed"\n' + PROFILE)
+    tui.wait_for("profile-edited")
+    press(tui, "engine.apply")
+    tui.wait_for("Taken over while it runs:")
+    tui.press("y")
+    live.wait_for(lambda: "profile.applied" in live.succeed("events"), 20)
+    assert live.status()["engine"]["pid"] == pid
+    live.profile("tiny", PROFILE)
+
+
+def fix(tui: Tmux, live: Console) -> None:
+    """What runs well has nothing to mend, and the key says so."""
+    press(tui, "profile.fix")
+    tui.wait_for(
+        lambda screen: "No start has failed" in screen or "No change of the profile" in screen
+    )
+
+
+def abort(tui: Tmux, live: Console) -> None:
+    """llama.cpp's server ends no request of others, and the key says so."""
+    press(tui, "request.abort")
+    tui.wait_for("Not now: ")
 
 
 def speculation(tui: Tmux, live: Console) -> None:
@@ -276,6 +303,9 @@ EFFECTS: dict[str, Callable[[Tmux, Console], None]] = {
     "engine.restart": restart,
     "engine.switch": switch,
     "engine.speculation": speculation,
+    "engine.apply": apply,
+    "profile.fix": fix,
+    "request.abort": abort,
     "engine.clean": clean,
     "request.test": request,
     "limit.why": explanation,
