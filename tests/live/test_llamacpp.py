@@ -221,18 +221,38 @@ def test_stopped_means_stopped(live: Console) -> None:
 
 LOOPBACK = PROFILE.replace('kind = "llamacpp"', 'kind = "llamacpp"\nlisten = "loopback"')
 
-BROKEN = """
+MISSING = """
 kind = "llamacpp"
 model = "/nowhere/model.gguf"
 start_timeout_s = 20
 """
+ENDS = """\
+#!/bin/sh
+echo "it will not start"
+exit 3
+"""
 
 
-def test_a_switch_that_fails_puts_the_old_engine_back(live: Console) -> None:
-    live.profile("broken", BROKEN)
+def test_a_switch_that_cannot_succeed_stops_nothing(live: Console) -> None:
+    before = live.status()["engine"]["pid"]
+    live.profile("missing", MISSING)
+    done = live.run("engine", "switch", "missing", timeout_s=90)
+    assert done.returncode == 5
+    assert "/nowhere/model.gguf" in done.stderr
+    engine = live.status()["engine"]
+    assert (engine["state"], engine["profile"], engine["pid"]) == ("serving", "tiny", before)
+
+
+def test_a_switch_that_fails_puts_the_old_engine_back(live: Console, tmp_path: Path) -> None:
+    program = tmp_path / "ends"
+    program.write_text(ENDS)
+    program.chmod(0o755)
+    text = PROFILE.replace('kind = "llamacpp"', f'kind = "llamacpp"\nexecutable = "{program}"')
+    live.profile("broken", text)
     done = live.run("engine", "switch", "broken", timeout_s=90)
     assert done.returncode == 4
-    assert "/nowhere/model.gguf" in done.stderr
+    assert "broken did not start" in done.stderr
+    assert "it will not start" in done.stderr
     assert "tiny serves again" in done.stderr
     engine = live.status()["engine"]
     assert (engine["state"], engine["profile"]) == ("serving", "tiny")
