@@ -21,12 +21,15 @@ FIRST_ANSWER_S = 2.5
 The first frame is a whole screen, 40 KB, for which a link of 5 KB/s takes 8 s.
 """
 
-UNHEARD_S = 12.0
-"""A terminal that has not answered once by then is taken for one that does not.
+MUTE_S = 3.0
+"""A terminal that has not answered the greeting by then is taken for one that does not answer.
 
-Until then it gets a frame now and then: it cannot be told from a link so slow that the first frame
-is still on its way.
+Nothing lies before the greeting, so any usable link brings its answer sooner, however slow. Should
+one come later all the same, frames wait for answers from then on.
 """
+
+UNHEARD_S = 12.0
+"""The same for a terminal that was not greeted: the first answer may lie behind a whole screen."""
 
 _FORGET = 1.02
 """The shortest trip grows with every answer, so that a route that changed is noticed."""
@@ -41,11 +44,16 @@ class Pace:
     Each frame ends in a question that the terminal answers once it has taken in what came before
     it (a cursor position report). Whatever lies between, a queue of ours, the kernel, SSH, no
     frame follows another that is still on its way: what the operator sees is at most one old.
+
+    The same question goes ahead of the first frame, as a greeting. It tells a terminal that never
+    answers, as some recorders do, from a link on which the first screen takes long.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked_s: float | None = None
+        self._greeted_s: float | None = None
+        self._speaks = False
         self._answers = 0
         self._wait_s = FIRST_ANSWER_S
         self._waits_until_s = math.inf
@@ -74,13 +82,21 @@ class Pace:
         now_s = self._clock()
         if self._asked_s is None:
             return now_s >= self._next_s
-        if not self._answers:
-            unheard = now_s - self._asked_s > UNHEARD_S
-            return unheard or now_s >= self._waits_until_s
+        if not self._speaks:
+            return self._is_mute(now_s) or now_s >= self._waits_until_s
         if now_s - self._asked_s <= SILENT_S:
             return False
         self._asked_s = None
         return True
+
+    def _is_mute(self, now_s: float) -> bool:
+        if self._greeted_s is not None:
+            return now_s - self._greeted_s > MUTE_S
+        return self._asked_s is not None and now_s - self._asked_s > UNHEARD_S
+
+    def greeted(self) -> None:
+        """The question has been written before the first frame, which does not wait for it."""
+        self._greeted_s = self._clock()
 
     def drawn(self, interval_s: float) -> None:
         """A frame is being drawn; readings come every `interval_s`."""
@@ -116,6 +132,10 @@ class Pace:
 
     def answered(self) -> None:
         """The terminal has taken in everything up to the question."""
+        self._speaks = True
+        if self._greeted_s is not None:
+            self._greeted_s = None
+            return
         if self._asked_s is None:
             return
         now_s = self._clock()

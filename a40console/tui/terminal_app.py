@@ -160,6 +160,12 @@ class TerminalApp(App[None]):
             parts.append("alarms off")
         return ", ".join(parts)
 
+    def on_mount(self) -> None:
+        """Have the terminal say whether it answers, before anything is drawn."""
+        driver = driver_of(self)
+        if isinstance(driver, PatientDriver) and driver.ask():
+            self._pace.greeted()
+
     def may_draw(self, interval_s: float) -> bool:
         """Whether a frame of new figures may be drawn now, and if so, that it will be."""
         if not self._pace.may_draw(jammed=output_backlog(self) > BACKLOG_LIMIT):

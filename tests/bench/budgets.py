@@ -5,8 +5,8 @@
 One engine that plays a real 64 KB exposition; a real service and its console on a terminal of
 120×40 watch it at 1 Hz, and so do `vllmstat` (from the package index, in an environment of its
 own) and, for what a terminal program costs here at all, `htop`: all in the same window. Then the
-console alone with 32 and 3 moving slots and at rest, as `tui_cost` measures it. Exit code 1 when a
-budget is missed.
+console alone with 32 moving slots, the same behind a dialog, with 3 moving slots and at rest, as
+`tui_cost` measures it. Exit code 1 when a budget is missed.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def rows(watched: dict[str, Watched], costs: list[tui_cost.Cost]) -> list[Row]:
             found.append(Row(f"{name}: to the terminal", one.kib_per_s, "KiB/s", None))
     for cost in costs:
         budget = tui_cost.BUDGET[cost.scenario]
-        label = f"console, {cost.scenario.replace('moving:', '')} slots"
+        label = f"console, {cost.scenario.partition(':')[2]} slots"
         label = "console, idle" if cost.scenario == "idle" else f"{label} moving"
+        label += ", a dialog open" if cost.scenario.startswith("dialog:") else ""
         found += [
             Row(f"{label}: CPU", cost.cpu_percent, "% of a core", budget["cpu_percent"]),
             Row(f"{label}: memory", cost.rss_mb, "MB RSS", budget["rss_mb"]),

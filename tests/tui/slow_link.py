@@ -17,8 +17,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-_QUESTION = b"\x1b[6n"
-_ANSWER = b"\x1b[1;1R"
+from tests.bench.on_terminal import ANSWER, QUESTION
+
 _CLOCK = re.compile(rb"live (\d\d):(\d\d):(\d\d)")
 _TICK_S = 0.01
 
@@ -34,11 +34,13 @@ class SlowLink:
         bytes_per_s: float,
         delay_s: float,
         size: tuple[int, int] = (120, 40),
+        answers: bool = True,
     ) -> None:
         self.bytes_per_s = bytes_per_s
         """What it carries from now on."""
 
         self._delay_s = delay_s
+        self._answers = answers
         self._to_us: deque[tuple[float, bytes]] = deque()
         self._to_it: deque[tuple[float, bytes]] = deque()
         self.output = bytearray()
@@ -102,8 +104,9 @@ class SlowLink:
             for match in _CLOCK.finditer(new):
                 if match.end() > min(before, 16):
                     self._note_lag(match)
-            asked = bytes(self.output[max(0, before - 3) :]).count(_QUESTION)
-            self._to_it.extend([(now_s + self._delay_s, _ANSWER)] * asked)
+            asked = bytes(self.output[max(0, before - 3) :]).count(QUESTION)
+            if self._answers:
+                self._to_it.extend([(now_s + self._delay_s, ANSWER)] * asked)
         while self._to_it and self._to_it[0][0] <= now_s:
             os.write(self._fd, self._to_it.popleft()[1])
 

@@ -271,7 +271,9 @@ async def test_another_journal_begins_again() -> None:
 async def test_a_note_is_asked_for_and_recorded() -> None:
     service = service_with(journal(3))
     noted = {"report": "Noted: off now"}
-    service.finish("note.add", CommandResult("note.add", "c1", "done", result=noted))
+    service.finish(
+        "note.add", CommandResult(command="note.add", id="c1", state="done", result=noted)
+    )
     async with running(service) as (app, pilot):
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NoteDialog))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a40console.tui.pace import LONGEST_REST_S, SILENT_S, Pace
 
@@ -84,6 +86,37 @@ def test_a_terminal_that_never_answers_is_drawn_to_all_the_same() -> None:
     link.run(30)
     assert link.drawn_s == [0, 3, 8, *range(13, 30)], "it is waited for: it may answer late"
     assert not link.pace.slow
+
+
+def test_a_terminal_that_does_not_answer_the_greeting_moves_after_three_seconds() -> None:
+    link = Link(latency_s=0.0, frame_s=0.0, answers=False)
+    link.pace.greeted()
+    link.run(30)
+    assert link.drawn_s == [0, 3, *range(4, 30)]
+    assert not link.pace.slow
+
+
+@given(latency_s=st.floats(0.0, 0.9), first_frame_s=st.floats(0.0, 8.0))
+def test_a_link_that_answered_the_greeting_never_has_two_frames_on_its_way(
+    latency_s: float, first_frame_s: float
+) -> None:
+    link = Link(latency_s=latency_s, frame_s=1.3)
+    link.pace.greeted()
+    link.pace.answered()
+    link.run(40, first_frame_s=first_frame_s)
+    assert max(link.on_its_way) == 1
+
+
+def test_a_greeting_that_is_answered_late_ends_the_flood() -> None:
+    link = Link(latency_s=0.0, frame_s=0.0, answers=False)
+    link.pace.greeted()
+    link.run(7)
+    assert link.pace.may_draw(), "it was taken for mute"
+    link.pace.answered()
+    assert not link.pace.may_draw(), "the first frame's answer is waited for"
+    link.pace.answered()
+    link.now_s += LONGEST_REST_S
+    assert link.pace.may_draw()
 
 
 def test_a_link_that_is_slow_from_the_first_frame_on_gets_two_frames_at_the_most_ahead() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.bench.on_terminal import QUESTION
 from tests.tui import sequences
 from tests.tui.served import CONSOLE, served
 from tests.tui.slow_link import SlowLink
@@ -49,10 +50,27 @@ def test_a_link_that_is_slow_from_the_start_is_at_the_present_soon() -> None:
         SlowLink(CONSOLE, made.environment, bytes_per_s=5_000, delay_s=DELAY_S) as link,
     ):
         link.run(16)
-        first = link.output.find(b"\x1b[6n")
+        greeting = link.output.find(QUESTION)
+        assert 0 <= greeting < 1_000, "it is asked before anything is drawn"
+        first = link.output.find(QUESTION, greeting + 1)
         assert 0 < first < 45_000, "each screen is sent once"
         assert max(link.lags_s) < 9, "the first screen, and one frame"
         assert max(link.lags_s[-3:]) < 3
+
+
+def test_a_terminal_that_answers_nothing_moves_within_five_seconds() -> None:
+    with (
+        served("moving:8", **TERMINAL) as made,
+        SlowLink(
+            CONSOLE, made.environment, bytes_per_s=QUICK, delay_s=DELAY_S, answers=False
+        ) as link,
+    ):
+        link.run(20, until=b"SERVING")
+        link.run(5)
+        link.lags_s.clear()
+        link.run(5)
+        assert len(link.lags_s) >= 4, "a frame for every reading"
+        assert max(link.lags_s) < 3
 
 
 def test_a_quick_link_is_drawn_to_every_second() -> None:
