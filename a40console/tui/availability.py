@@ -51,9 +51,9 @@ def why_not(command: Command, reading: Reading) -> str | None:
     return _engine_reason(command, snapshot) or _control_reason(command, snapshot)
 
 
-def fix_offered(snapshot: Snapshot) -> bool:
-    """Whether something was found wrong that a change of the profile mends."""
-    return any(finding.command == "profile.fix" for finding in snapshot.findings)
+def offered(command_id: str, snapshot: Snapshot) -> bool:
+    """Whether a finding names this command as what to do."""
+    return any(finding.command == command_id for finding in snapshot.findings)
 
 
 def _no_service(link: Link) -> str:

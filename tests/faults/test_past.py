@@ -116,6 +116,7 @@ def test_a_crash_is_told_with_its_start_its_end_and_its_restart(console: FaultCo
     read = console.status()["events_last_id"]
     console.ask()
     first = console.status()["engine"]
+    console.control(ready_s=2.5)  # a second of the history in which nothing serves, at the least
     os.killpg(first["session_id"], signal.SIGKILL)
     console.until(lambda s: s["engine"]["restarts"] == 1 and s["engine"]["state"] == "serving", 40)
     second, ended = starts(console)

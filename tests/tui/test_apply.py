@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from a40console.model.snapshot import Finding
 from a40console.tui.screens.apply import ApplyDialog
 from tests import make_snapshot as make
 from tests.tui.driving import running, screen_text, toasts, until
@@ -55,3 +56,20 @@ async def test_a_profile_as_its_file_says_is_told() -> None:
         await pilot.press(KEY)
         await until(pilot, lambda: "mine runs as its file says." in toasts(app))
         assert len(app.screen_stack) == 1
+
+
+async def test_the_hint_stands_where_there_is_something_to_apply() -> None:
+    service = FakeService(make.snapshot())
+    async with running(service) as (app, pilot):
+        assert "d apply" not in screen_text(app)
+        edited = Finding(
+            code="profile-edited",
+            severity="info",
+            title="1 setting of mine runs otherwise than its file says",
+            evidence="usd_per_hour: not set → 0.44",
+            remedy="",
+            since="2026-11-30T05:00:00.000Z",
+            command="engine.apply",
+        )
+        service.push(make.snapshot(findings=(edited,)))
+        await until(pilot, lambda: "d apply" in screen_text(app))

@@ -62,6 +62,20 @@ async def test_the_page_of_a_request_aborts_it_too() -> None:
         assert "Slot 1: req-1" in screen_text(app)
 
 
+async def test_the_page_offers_no_abort_that_the_engine_refuses() -> None:
+    snapshot = two_slots()
+    controls = {"abort": "llama.cpp's server ends no request"}
+    service = FakeService(replace(snapshot, engine=replace(snapshot.engine, controls=controls)))
+    async with running(service) as (app, pilot):
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SlotDialog))
+        await pilot.pause()
+        assert "x abort" not in screen_text(app)
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, SlotDialog)
+
+
 async def test_away_from_the_table_the_request_is_chosen_from_a_list() -> None:
     service = FakeService(two_slots())
     async with running(service) as (app, pilot):

@@ -7,7 +7,7 @@ from textual.geometry import Size
 from a40console.model.command import COMMANDS, Command
 from a40console.model.engine import EngineState
 from a40console.tui import format as fmt
-from a40console.tui.availability import fix_offered, why_not
+from a40console.tui.availability import offered, why_not
 from a40console.tui.ink import Line, Role, Span, fit, flow, line, rule, width_of
 from a40console.tui.keymap import action, short
 from a40console.tui.reading import Reading
@@ -176,13 +176,17 @@ def _is_own(command: Command) -> bool:
     return command.id in {"sessions.capture", "slot.show"}
 
 
+_WHERE_OFFERED = frozenset({"engine.apply", "profile.fix"})
+"""Commands that have something to do only where a finding says so."""
+
+
 def _is_useful(command: Command, reading: Reading) -> bool:
     """Whether a hint earns its place: it can run, and there is something for it to do."""
     if command.id == "engine.clean" and reading.snapshot.engine.state is not EngineState.ORPHANED:
         return False
     if command.id == "digest.show" and not reading.unread:
         return False
-    if command.id == "profile.fix" and not fix_offered(reading.snapshot):
+    if command.id in _WHERE_OFFERED and not offered(command.id, reading.snapshot):
         return False
     return why_not(command, reading) is None
 

@@ -18,7 +18,7 @@ from a40console.errors import ConsoleError
 from a40console.model.command import BY_ID
 from a40console.model.control import EngineStart
 from a40console.model.engine import EngineState
-from a40console.tui.availability import fix_offered, why_not
+from a40console.tui.availability import offered, why_not
 from a40console.tui.ink import Line
 from a40console.tui.keymap import short
 from a40console.tui.panels.engine import engine_facts
@@ -112,7 +112,7 @@ class EngineScreen(MonitorScreen):
         """
         super().show(reading)
         left_over = reading.snapshot.engine.state is EngineState.ORPHANED
-        mendable = fix_offered(reading.snapshot)
+        mendable = offered("profile.fix", reading.snapshot)
         self.query_one("#engine-clean").display = left_over
         self.query_one("#profile-fix").display = mendable
         crowded = (left_over or mendable) and self.has_class("-narrow")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from a40console.model.command import Command
+from a40console.model.command import BY_ID, Command
 from a40console.model.snapshot import RecentRequest, Session, Slot
+from a40console.tui.availability import why_not
 from a40console.tui.ink import Line
 from a40console.tui.panels.slot_detail import request_detail
 from a40console.tui.screens.dialog import Fitted, TextDialog
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
 
 
 class SlotDialog(TextDialog):
-    """One request of the table in full; while it runs, a key asks to abort it."""
+    """One request of the table in full; while it runs and can be ended, a key asks to abort it."""
 
     app: ConsoleApp
     BINDINGS: ClassVar[list[BindingType]] = [Binding("x", "abort", "Abort", show=False)]
 
-    def __init__(self, row: Slot | RecentRequest) -> None:
+    def __init__(self, row: Slot | RecentRequest, *, may_abort: bool) -> None:
         super().__init__(f"Request {row.request_id}", self._draw_row)
         self._row = row
-        if isinstance(row, Slot):
+        self._may_abort = may_abort and isinstance(row, Slot)
+        if self._may_abort:
             self.KEYS = (("↑ ↓", "scroll"), ("x", "abort"), ("escape", "close"))
 
     def on_mount(self) -> None:
@@ -42,7 +44,7 @@ class SlotDialog(TextDialog):
 
     def action_abort(self) -> None:
         """Close, and ask about the row, on which the table's cursor still is."""
-        if not isinstance(self._row, Slot):
+        if not self._may_abort:
             return
         self.dismiss(None)
         self.app.call_after_refresh(self.app.action_command, "request.abort")
@@ -66,4 +68,8 @@ async def show_slot(app: ConsoleApp, command: Command) -> None:
         where = "there is none" if tables else "the overview lists them: choose one there"
         app.say(command.title, f"Not now: {where}.", "warning")
         return
-    app.push_screen(SessionDialog(row) if isinstance(row, Session) else SlotDialog(row))
+    if isinstance(row, Session):
+        app.push_screen(SessionDialog(row))
+        return
+    may_abort = why_not(BY_ID["request.abort"], app.reading) is None
+    app.push_screen(SlotDialog(row, may_abort=may_abort))
