@@ -17,8 +17,7 @@ _LOOKS: dict[str, frozenset[str]] = {
 }
 """Of commands with verbs of their own, those verbs that only look."""
 
-_ONLY_TOLD = frozenset({"--help", "-h", "--cost"})
-"""Options with which a command that acts only says what it would do."""
+_HELP = frozenset({"--help", "-h"})
 
 
 def guarded(paths: Paths, words: Sequence[str], *, flag: bool) -> Paths:
@@ -32,10 +31,11 @@ def guarded(paths: Paths, words: Sequence[str], *, flag: bool) -> Paths:
     Raises:
         RefusedError: If the command acts, and that is forbidden.
     """
+    words = list(words)
     who = _who(paths, flag=flag)
     if not who:
         return paths
-    if acts(words):
+    if acts(words) or (flag and words[:1] == ["serve"]):
         from a40console.service.forbidding import forbidden_error
 
         raise forbidden_error(" ".join(words[:2]), who)
@@ -44,9 +44,13 @@ def guarded(paths: Paths, words: Sequence[str], *, flag: bool) -> Paths:
 
 def acts(words: Sequence[str]) -> bool:
     """Whether a command changes what runs or what is kept, or sends the model work."""
-    if not words or _ONLY_TOLD.intersection(words):
+    words = list(words)
+    options = words[: words.index("--")] if "--" in words else words
+    if not words or _HELP.intersection(options):
         return False
     verb = words[1] if len(words) > 1 else ""
+    if words[:2] == ["engine", "switch"] and "--cost" in options:  # which only tells
+        return False
     if words[0] in _LOOKS:
         return bool(verb) and not verb.startswith("-") and verb not in _LOOKS[words[0]]
     return words[0] in _ACT or (words[0] == "endpoint" and "--start" in words)

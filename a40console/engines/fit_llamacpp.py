@@ -62,11 +62,11 @@ def judge(
     whole, tokens = weights_bytes(shape, profile.quantization), _context(profile, shape)
     if isinstance(tokens, Missing):
         return unknown(profile, tokens.reason)
-    element = _element_bytes(profile)
-    if isinstance(element, Missing):
-        return unknown(profile, element.reason)
+    layer_bytes = _layer_bytes(profile, shape)
+    if isinstance(layer_bytes, Missing):
+        return unknown(profile, layer_bytes.reason)
     slots = llamacpp.slots(profile)
-    per_token = round(layer_token_bytes(shape, 1) * element) * _caching_layers(shape)
+    per_token = round(layer_bytes) * _caching_layers(shape)
     state = _state_bytes(shape)
     needed = tokens * per_token + slots * state
     overhead = _overhead(tokens)
@@ -176,8 +176,20 @@ def _context(profile: Profile, shape: ModelShape) -> int | Missing:
     return asked or Missing("neither profile nor model say how long a context is")
 
 
-def _element_bytes(profile: Profile) -> float | Missing:
-    kind = own_word(profile.arguments, ("-ctk", "--cache-type-k")) or profile.kv_cache_dtype
+def _layer_bytes(profile: Profile, shape: ModelShape) -> float | Missing:
+    """What one layer keeps of one token: keys and values by the type of each, a latent as keys."""
+    keys = _element_bytes(profile, ("-ctk", "--cache-type-k"))
+    values = keys if shape.latent_dim else _element_bytes(profile, ("-ctv", "--cache-type-v"))
+    if isinstance(keys, Missing):
+        return keys
+    if isinstance(values, Missing):
+        return values
+    value_elements = shape.kv_heads * (shape.value_head_dim or shape.head_dim)
+    return layer_token_bytes(shape, 1) * keys + value_elements * (values - keys)
+
+
+def _element_bytes(profile: Profile, flags: tuple[str, ...]) -> float | Missing:
+    kind = own_word(profile.arguments, flags) or profile.kv_cache_dtype
     if (found := CELL_BYTES.get(kind or "f16")) is None:
         return Missing(f"how much a cache of type {kind} takes is not known here")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from a40console.engines.vllm_flags import SERVE_FLAGS
+from a40console.engines.vllm_flags import GONE, SERVE_FLAGS
 
 UNKNOWN_FLAG = "unknown-flag"
 LIKE = 0.7
@@ -32,5 +32,7 @@ def found_words(code: str, match: re.Match[str]) -> dict[str, str]:
 
 def _nearest_flags(refused: str) -> str:
     flags = [word.partition("=")[0] for word in refused.split() if word.startswith("--")]
-    near = [get_close_matches(flag, sorted(SERVE_FLAGS), n=1, cutoff=LIKE) for flag in flags]
+    names = sorted(SERVE_FLAGS)
+    # What would change nothing any more has no successor: the most alike may be its opposite.
+    near = [get_close_matches(flag, names, n=1, cutoff=LIKE) for flag in flags if flag not in GONE]
     return ", ".join(name for found in near for name in found)

@@ -139,7 +139,7 @@ def _verdict(phase: str, last: str, waiting: str) -> tuple[str, str, str]:
     elif "broadcast block" in waiting:
         code = "workers-silent"
         cause = "its workers do not answer: they compile, or hang"
-        remedy = "Start once with enforce_eager = true: if that hangs too, it is not the compiling."
+        remedy = "With enforce_eager = true nothing compiles: if it still hangs, see its workers."
     elif waiting:
         code = "core-silent"
         cause = "the engine core does not answer"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from a40console.engines.memory_asked import own_amounts
 from a40console.engines.vllm_flags import GONE, SERVE_FLAGS
 from a40console.model.profile import Profile
 
@@ -201,12 +202,10 @@ def _no_peer_to_peer(found: Groups, profile: Profile) -> ProfileFix | None:
 
 
 def several_gpus(profile: Profile) -> bool:
-    """Whether its arguments share a model among GPUs."""
-    counts = (
-        _count(value_of(profile.arguments, flag))
-        for flag in ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp")
-    )
-    return any(count is not None and count > 1 for count in counts)
+    """Whether it shares a model among GPUs, by its own arguments or else by its settings."""
+    own = own_amounts(profile.arguments)
+    tensor = own.get("tensor_parallel") or profile.tensor_parallel or 1
+    return max(tensor, own.get("pipeline_parallel", 1)) > 1
 
 
 def value_of(arguments: Sequence[str], flag: str) -> str | None:

@@ -119,7 +119,7 @@ _SETTINGS = (
         r"attention heads \((?P<heads>\d+)\)\s+must be divisible by tensor parallel size\s+"
         r"\((?P<parts>\d+)\)",
         "the model's {heads} attention heads cannot be shared among {parts} GPUs",
-        "Set --tensor-parallel-size to a number that divides them.",
+        "Set tensor_parallel (or --tensor-parallel-size) to a number that divides them.",
     ),
     Fault(
         "too-few-gpus",
@@ -127,7 +127,7 @@ _SETTINGS = (
         r"World size \((?P<asked>\d+)\) is larger than the number of available GPUs "
         r"\((?P<has>\d+)\)",
         "{asked} GPUs were asked for, and there are {has}",
-        "Lower --tensor-parallel-size in the profile's arguments.",
+        "Lower the profile's tensor_parallel, or --tensor-parallel-size in its arguments.",
     ),
     Fault(
         "not-quantized-so",
@@ -163,7 +163,7 @@ _SETTINGS = (
         "speculation-refused",
         "rejected",
         r"validation errors? for SpeculativeConfig\n(?:[\w.]+\n)?\s+(?:Value error, )?"
-        r"(?P<why>[^\[\n]+)",
+        r"(?P<why>[^\[\n]*[^\[\s])",
         "vLLM refused the speculation: {why}",
         "Correct the profile's speculation, or turn it off.",
     ),

@@ -216,12 +216,13 @@ def _without_word(text: str, word: str) -> str:
 
 def _insert(lines: list[str], table: str, statement: str) -> None:
     begin, end = _region(lines, table)
+    newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     if table and not begin:
         if lines and not lines[-1].endswith("\n"):
-            lines[-1] += "\n"
-        lines += ["\n", f"[{table}]\n", f"{statement}\n"]
+            lines[-1] += newline
+        lines += [newline, f"[{table}]{newline}", f"{statement}{newline}"]
         return
     last = max((found.end for found in _statements(lines, begin, end)), default=begin)
     if last and not lines[last - 1].endswith("\n"):
-        lines[last - 1] += "\n"
-    lines.insert(last, f"{statement}\n")
+        lines[last - 1] += newline
+    lines.insert(last, f"{statement}{newline}")

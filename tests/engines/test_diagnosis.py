@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,77 +12,32 @@ from hypothesis import strategies as st
 from a40console.engines.diagnosis import Diagnosis, Ending, diagnose
 from a40console.engines.run_record import EngineExit
 from a40console.model.profile import Profile
-from a40console.profiles.loader import load_profiles
+from tests.engines.diagnoses import UNKNOWN, everything
+from tests.engines.failures import (
+    CORE_DIED,
+    CORE_ERROR,
+    LACKING,
+    OOM,
+    QWEN,
+    RECORDED,
+    SMOL,
+    lines,
+    recorded,
+)
 
-DATA = Path(__file__).parents[1] / "data" / "engine_logs"
-SHIPPED = load_profiles(Path("/nonexistent")).profiles
-QWEN, SMOL = SHIPPED["qwen3-coder-30b"], SHIPPED["smollm2-135m"]
-
-
-CORE_ERROR = "(EngineCore pid=2) ERROR 11-29 13:00:00 [core.py:1586] "
 SERVER_ERROR = "(APIServer pid=1) ERROR 11-29 13:00:00 [serving.py:929] "
 SERVER_WARNING = "(APIServer pid=1) WARNING 11-29 13:00:01 [core_client.py:817] "
 
 
-def lines(name: str) -> list[str]:
-    return (DATA / name).read_text(errors="replace").splitlines()[-400:]
-
-
-def failed_start(name: str, phase: str = "starting") -> Diagnosis:
-    profile = SMOL if name.startswith("llama-") else QWEN
-    exit_ = EngineExit(code=1)
-    return diagnose(
-        Ending(profile=profile, exit=exit_, lines=lines(name), phase=phase, after_s=1.0)
-    )
+def failed_start(name: str) -> Diagnosis:
+    return diagnose(recorded(name))
 
 
 def served(name: str, exit_: EngineExit) -> Diagnosis:
     return diagnose(Ending(profile=QWEN, exit=exit_, lines=lines(name), after_s=900))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "cause", "remedy"),
-    [
-        ("fail-unknown-flag.log", "rejected", "does not know --disable-log-requests", "arguments"),
-        ("fail-bad-int.log", "rejected", "the value of --max-num-seqs", "profile"),
-        ("fail-bad-spec-json.log", "rejected", "is no JSON: {method:ngram}", "profile"),
-        ("fail-bad-spec-method.log", "rejected", "speculation of method nope", "profile"),
-        ("fail-spec-unknown-key.log", "rejected", "setting disable_by_batch", "Take it"),
-        ("fail-spec-missing-tokens.log", "rejected", "num_speculative_tokens must", "off"),
-        ("fail-bad-tool-parser.log", "rejected", "no tool call parser nope", "lists"),
-        ("fail-mml-over-model.log", "rejected", "made for 8192 tokens", "max_model_len = 8192"),
-        ("fail-port-in-use.log", "address", "taken by another program", "listen = 'socket'"),
-        ("fail-model-missing-path.log", "model", "no model folder /nope/model", "model in the"),
-        ("fail-model-missing-hub.log", "model", "hub was not reached", "HF_HUB_OFFLINE"),
-        ("fail-gguf-direct.log", "model", "does not read the GGUF file", "llamacpp"),
-        ("fail-kv-too-small-bytes2.log", "memory", "has 0.09 GiB", "max_model_len = 4096"),
-        ("fail-chat-template.log", "rejected", "no chat template nope.jinja", "full path"),
-        ("fail-kv-dtype-unknown.log", "rejected", "no KV cache of type", "profile"),
-        ("fail-tp-heads.log", "rejected", "9 attention heads cannot be shared", "divides them"),
-        ("fail-batch-small.log", "rejected", "256 tokens is shorter", "max_batched_tokens = 4096"),
-        ("fail-batch-seqs.log", "rejected", "64 tokens has no room for 128", "max_running"),
-        ("fail-awq.log", "rejected", "not quantised as awq", "Remove quantization"),
-        ("fail-noconfig.log", "model", "m_noconfig is no model", "config.json"),
-        ("fail-badtok.log", "model", "JSON file of the model is damaged", "again"),
-        ("fail-noweights.log", "model", "no weights in m_noweights", "Fetch them"),
-        ("fail-trunc.log", "model", "damaged or incomplete", "fetched again"),
-        ("fail-gated.log", "model", "accepted its terms", "HF_TOKEN"),
-        ("fail-private.log", "model", "no such model", "HF_TOKEN"),
-        ("fail-badtoken.log", "model", "does not know the token", "valid HF_TOKEN"),
-        ("fail-forbidden.log", "model", "refuses the model to this token", "the right"),
-        ("llama-bad_flag.txt", "rejected", "does not know --no-such-flag", "arguments"),
-        ("llama-bad_value.txt", "rejected", "refused -np", "profile"),
-        ("llama-bad_removed_flag.txt", "rejected", "refused --draft-max", "remove"),
-        ("llama-bad_spec_type.txt", "rejected", "refused --spec-type", "remove"),
-        ("llama-bad_lora_missing.txt", "rejected", "LoRA adapter /nope.gguf", "arguments"),
-        ("llama-bad_missing_file.txt", "model", "/nope/x.gguf cannot be opened: No such", "fetch"),
-        ("llama-bad_not_gguf.txt", "model", "no GGUF file", "GGUF"),
-        ("llama-bad_truncated_gguf.txt", "model", "damaged or incomplete", "again"),
-        ("llama-bad_port_in_use.txt", "address", "127.0.0.1, port 18082", "listen = 'socket'"),
-        ("llama-bad_oom_ctx_ulimit.txt", "memory", "175781.25 MB", "max_model_len"),
-        ("llama-bad_oom_weights_ulimit.txt", "memory", "41.96 MB", "smaller model"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "cause", "remedy"), RECORDED)
 def test_a_failed_start_is_explained(name: str, kind: str, cause: str, remedy: str) -> None:
     diagnosis = failed_start(name)
     assert diagnosis.kind == kind
@@ -93,14 +47,38 @@ def test_a_failed_start_is_explained(name: str, kind: str, cause: str, remedy: s
     assert len(diagnosis.evidence) <= 300
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "after"),
+    [
+        ("fail-unknown-flag.log", "arguments", ()),
+        ("fail-bad-spec-json.log", "arguments", ()),
+        ("fail-bad-spec-method.log", "arguments", ()),
+        ("fail-mml-over-model.log", "max_model_len", 8192),
+        ("fail-port-in-use.log", "listen", "socket"),
+        ("fail-kv-too-small-bytes2.log", "max_model_len", 4096),
+        ("fail-kv-dtype-unknown.log", "kv_cache_dtype", "auto"),
+        ("fail-batch-seqs.log", "max_batched_tokens", 128),
+        ("fail-awq.log", "quantization", None),
+        ("llama-bad_port_in_use.txt", "listen", "socket"),
+    ],
+)
+def test_the_profile_of_a_failed_start_is_mended(name: str, key: str, after: object) -> None:
+    fix = failed_start(name).fix
+    assert fix is not None
+    assert (fix.key, fix.after) == (key, after)
+
+
+def test_every_failure_that_is_known_here_is_told_by_a_code_of_its_own() -> None:
+    told = list(everything())
+    assert [one.name for one in told if one.code in UNKNOWN] == []
+    assert all(one.cause == one.cause.strip() and one.evidence and one.remedy for one in told)
+
+
 def test_the_evidence_of_a_removed_flag_names_its_successor() -> None:
     assert "--spec-draft-n-max" in failed_start("llama-bad_removed_flag.txt").evidence
 
 
-CORE = ["enginecore-killed.log", "startup-033b.log", "killed-033overlay.log"]
-
-
-@pytest.mark.parametrize("name", CORE)
+@pytest.mark.parametrize("name", CORE_DIED)
 def test_a_dead_engine_core_is_seen_though_vllm_exits_with_0(name: str) -> None:
     diagnosis = served(name, EngineExit(code=0))
     assert diagnosis.kind == "core"
@@ -113,14 +91,6 @@ def test_a_killed_worker_is_named_with_its_signal() -> None:
     assert "exit code: -9" in diagnosis.evidence
 
 
-OOM = EngineExit(
-    signal="SIGKILL",
-    oom_kill=True,
-    oom_kill_at="2026-11-29T14:07:28.000Z",
-    ended_at="2026-11-29T14:07:30.000Z",
-)
-
-
 def test_a_kill_for_memory_long_before_is_no_cause_of_this_death() -> None:
     """Some other program here may have been killed hours ago."""
     earlier = replace(OOM, code=0, signal=None, oom_kill_at="2026-11-29T11:00:00.000Z")
@@ -129,7 +99,7 @@ def test_a_kill_for_memory_long_before_is_no_cause_of_this_death() -> None:
     assert "memory" not in diagnosis.cause
 
 
-@pytest.mark.parametrize("name", CORE)
+@pytest.mark.parametrize("name", CORE_DIED)
 def test_a_kill_by_the_kernel_is_memory(name: str) -> None:
     diagnosis = served(name, replace(OOM, code=0, signal=None))
     assert diagnosis.kind == "memory"
@@ -198,45 +168,7 @@ def test_a_gpu_that_is_full_is_memory(text: str, says: str) -> None:
     assert says in diagnosis.cause
 
 
-DRIVER = (
-    "RuntimeError: The NVIDIA driver on your system is too old (found version 12040). Please update"
-)
-INSUFFICIENT = "CUDA driver version is insufficient for CUDA runtime version"
-CAPABILITY = (
-    "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum "
-    "capability: 89. Current capability: 86."
-)
-NO_FP8 = (
-    'ValueError("type fp8e4nv not supported in this architecture. The supported fp8 dtypes are '
-    "('fp8e4b15', 'fp8e5')\")"
-)
-NO_KERNEL = (
-    "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig(head_size="
-    "80, kv_cache_dtype=fp8). Reasons: {FLASH_ATTN: [kv_cache_dtype not supported]}."
-)
-LIBRARY = "ImportError: libcudart.so.13: cannot open shared object file: No such file or directory"
-WORLD = "RuntimeError: World size (2) is larger than the number of available GPUs (1) in this node."
-NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:94, unhandled cuda"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "says", "remedy"),
-    [
-        (DRIVER, "missing", "driver is too old for this vLLM's CUDA", "newer driver"),
-        (INSUFFICIENT, "missing", "driver", "newer driver"),
-        (CAPABILITY, "rejected", "capability 89, and this one has 86", "AWQ"),
-        (NO_FP8, "rejected", "does not compute in FP8", "kv_cache_dtype = 'auto'"),
-        (NO_KERNEL, "rejected", "no attention kernel", "kv_cache_dtype = 'auto'"),
-        (LIBRARY, "missing", "libcudart.so.13 is missing", "anew"),
-        ("ImportError: _C.abi3.so: undefined symbol: _ZN3c10", "missing", "do not fit", "anew"),
-        (WORLD, "rejected", "2 GPUs were asked for, and there are 1", "tensor-parallel"),
-        (NCCL, "crashed", "NCCL", "NCCL_DEBUG=INFO"),
-        ("RuntimeError: No CUDA GPUs are available", "missing", "no GPU", "nvidia-smi"),
-        ("no kernel image is available for execution on the device", "missing", "kind", "GPU"),
-        ("PermissionError: [Errno 13] Permission denied: '/models/x'", "disk", "/models/x", "user"),
-        ("huggingface: 429 Too Many Requests: you have reached", "model", "later", "HF_TOKEN"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "says", "remedy"), LACKING)
 def test_what_a_gpu_machine_lacks_is_named(text: str, kind: str, says: str, remedy: str) -> None:
     """In the words of vLLM's, PyTorch's and the hub's sources: no machine at hand shows them."""
     ending = Ending(

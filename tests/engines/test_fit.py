@@ -320,3 +320,16 @@ def test_each_remedy_alone_makes_it_fit(
         one: dict[str, Any] = {remedy.setting: after}
         changed = replace(asked, **one)
         assert fit(changed, model, vram, devices=devices).verdict == "fits", remedy
+
+
+def test_keys_and_values_of_llamacpp_are_counted_by_the_type_of_each() -> None:
+    heads = ModelShape(layers=2, attention_layers=2, kv_heads=4, head_dim=32, weights_bytes=GIB)
+    profile = Profile(
+        name="mixed",
+        kind="llamacpp",
+        model="some.gguf",
+        max_model_len=4096,
+        arguments=("-ctk", "q8_0", "-ctv", "f16"),
+    )
+    found = fit(profile, heads, A40_BYTES, host_bytes=8 * GIB)
+    assert found.kv_bytes_per_token == 2 * (4 * 34 + 4 * 64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,56 +12,29 @@ from a40console.engines.remedies import fix_for
 from a40console.engines.run_record import EngineExit
 from a40console.engines.silence import silent_words
 from a40console.model.profile import Profile, Speculation
-from a40console.profiles.loader import load_profiles
+from tests.engines.failures import (
+    BROADCAST_WAITS,
+    CORE_ERROR,
+    NCCL_WAITS,
+    NEXT,
+    OOM,
+    OUT_OF_MEMORY,
+    QWEN,
+    SMOL,
+    WORDED,
+)
 
-SHIPPED = load_profiles(Path("/nonexistent")).profiles
-QWEN, SMOL = SHIPPED["qwen3-coder-30b"], SHIPPED["smollm2-135m"]
 TWO_GPUS = replace(QWEN, arguments=("--tensor-parallel-size", "2"))
 SERVER = replace(SMOL, executable="/opt/llama-server", file=None)
-CORE = "(EngineCore pid=2) ERROR 11-29 13:00:00 [core.py:1586] "
 
 
 def failed(text: str, profile: Profile = QWEN, phase: str = "starting") -> Diagnosis:
-    lines = [CORE + line if profile.speaks_vllm else line for line in text.splitlines()]
+    lines = [CORE_ERROR + line if profile.speaks_vllm else line for line in text.splitlines()]
     exit_ = EngineExit(code=1)
     return diagnose(Ending(profile=profile, exit=exit_, lines=lines, phase=phase, after_s=60))
 
 
-OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB."
-SAMPLER = "RuntimeError: CUDA out of memory occurred when warming up sampler with 64 dummy requests"
-TOKENIZER = (
-    "ImportError: cannot import name 'bytes_to_unicode' from "
-    "'transformers.convert_slow_tokenizer' (/opt/venv/lib/convert_slow_tokenizer.py)"
-)
-SHARED = (
-    "RuntimeError: DataLoader worker is killed by signal: Bus error. It is possible that workers "
-    "are out of shared memory; unable to allocate 4 MB of shared memory"
-)
-WATCHDOG = "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALL)"
-
-
-@pytest.mark.parametrize(
-    ("text", "phase", "code", "kind", "says"),
-    [
-        (OUT_OF_MEMORY, "load", "cuda-oom-load", "out_of_memory", "as the weights were loaded"),
-        (OUT_OF_MEMORY, "compile", "cuda-oom-profile", "out_of_memory", "the first pass"),
-        (OUT_OF_MEMORY, "capture", "cuda-oom-capture", "out_of_memory", "graphs were captured"),
-        (OUT_OF_MEMORY, "ready", "cuda-oom", "out_of_memory", "1.50 GiB more"),
-        (SAMPLER, "capture", "cuda-oom-sampler", "out_of_memory", "64 requests"),
-        (TOKENIZER, "starting", "tokenizer-import", "other", "needs bytes_to_unicode of"),
-        (SHARED, "ready", "shared-memory-full", "other", "/dev/shm"),
-        (WATCHDOG, "ready", "nccl-timeout", "other", "another GPU"),
-        ("TimeoutError: RPC call to execute_model timed out.", "ready", "workers-silent", "other",
-         "did not answer execute_model"),
-        ("Failed to initialize NVML: Driver/library version mismatch", "starting",
-         "driver-mismatch", "other", "two versions"),
-        ("OSError: [Errno 28] No space left on device", "download", "disk-full", "other", "full"),
-        ("OSError: AF_UNIX path too long", "starting", "socket-unusable", "other", "listen"),
-        ("head size 33 is odd", "starting", "settings-refused", "rejected", "failed fast"),
-        ("ImportError: cannot import name 'AsyncLLM' from 'vllm'", "starting",
-         "environment-incomplete", "other", "incomplete"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "phase", "code", "kind", "says"), WORDED)
 def test_what_ends_a_start_has_its_code_and_kind(
     text: str, phase: str, code: str, kind: StartFailureKind, says: str
 ) -> None:
@@ -75,22 +47,16 @@ def test_what_ends_a_start_has_its_code_and_kind(
 def test_the_phase_is_that_of_the_last_lines_where_nobody_had_read_them_yet() -> None:
     """A start that fails fast ends between two looks at its output."""
     loading = "(Worker pid=9) INFO 11-29 13:00:00 [gpu_model_runner.py:68] Starting to load model x"
-    text = [loading, CORE + OUT_OF_MEMORY]
+    text = [loading, CORE_ERROR + OUT_OF_MEMORY]
     ending = Ending(profile=QWEN, exit=EngineExit(code=1), lines=text, phase="starting")
     assert diagnose(ending).code == "cuda-oom-load"
     assert diagnose(replace(ending, phase="capture")).code == "cuda-oom-capture"
-    refused = [loading, CORE + "RuntimeError: head size 33 is odd"]
+    refused = [loading, CORE_ERROR + "RuntimeError: head size 33 is odd"]
     assert diagnose(replace(ending, lines=refused)).start_failure == "other"
 
 
 def test_a_kill_for_memory_is_out_of_memory() -> None:
-    killed = EngineExit(
-        signal="SIGKILL",
-        oom_kill=True,
-        oom_kill_at="2026-11-29T14:07:28.000Z",
-        ended_at="2026-11-29T14:07:30.000Z",
-    )
-    found = diagnose(Ending(profile=QWEN, exit=killed, lines=["x"], phase="load"))
+    found = diagnose(Ending(profile=QWEN, exit=OOM, lines=["x"], phase="load"))
     assert (found.code, found.start_failure) == ("container-out-of-memory", "out_of_memory")
 
 
@@ -133,6 +99,7 @@ def test_flags_that_change_nothing_any_more_are_taken_out(
     found = failed(UNKNOWN.format(refused), replace(QWEN, arguments=given))
     assert found.fix is not None
     assert (found.fix.key, found.fix.before, found.fix.after) == ("arguments", given, left)
+    assert "--enable-log-requests" not in found.remedy, "the opposite of what was asked for"
 
 
 @pytest.mark.parametrize(
@@ -206,12 +173,11 @@ def test_speculation_that_is_merely_ready_is_taken_out_too() -> None:
 
 def test_a_hang_in_nccl_among_several_gpus_is_mended_without_peer_to_peer() -> None:
     tracker = PhaseTracker("vllm", started_s=0.0, stall_after_s=60)
-    line = "(Worker_TP0 pid=9) INFO 11-29 13:00:00 [pynccl.py:111] vLLM is using nccl==2.27.5"
-    tracker.feed(line, 5)
-    tracker.feed("(APIServer pid=1) Waiting for 1 core engine proc(s) to start.", 100)
+    tracker.feed(NCCL_WAITS[0], 5)
+    tracker.feed(NCCL_WAITS[1], 100)
     stall = tracker.stall(200)
     assert stall is not None
-    assert (stall.code, stall.evidence) == ("nccl-stuck", line)
+    assert (stall.code, stall.evidence) == ("nccl-stuck", NCCL_WAITS[0])
     fix = fix_for(stall.code, {}, TWO_GPUS)
     assert fix is not None
     assert (fix.key, fix.before, fix.after) == ("environment.NCCL_P2P_DISABLE", None, "1")
@@ -220,18 +186,34 @@ def test_a_hang_in_nccl_among_several_gpus_is_mended_without_peer_to_peer() -> N
     assert fix_for(stall.code, {}, QWEN) is None
 
 
+@pytest.mark.parametrize(
+    ("profile", "offered"),
+    [
+        (replace(NEXT, environment={}), True),  # tensor_parallel = 2
+        (NEXT, False),  # it is set there
+        (replace(NEXT, environment={}, arguments=("-tp", "1")), False),
+        (replace(QWEN, tensor_parallel=1), False),
+        (replace(QWEN, arguments=("--pipeline_parallel_size=2",)), True),
+    ],
+)
+def test_whether_gpus_are_several_is_told_by_setting_and_arguments(
+    profile: Profile, *, offered: bool
+) -> None:
+    """What stands among the arguments comes last on the command line, and counts."""
+    fix = fix_for("nccl-stuck", {}, profile)
+    assert (fix is not None and fix.key == "environment.NCCL_P2P_DISABLE") is offered
+
+
 def test_a_wait_for_the_shared_memory_broadcast_has_its_code() -> None:
     tracker = PhaseTracker("vllm", started_s=0.0, stall_after_s=60)
-    words = "No available shared memory broadcast block found in 60 seconds."
-    tracker.feed(f"(EngineCore pid=2) INFO 11-29 13:00:00 [shm_broadcast.py:466] {words}", 90)
+    tracker.feed(BROADCAST_WAITS[0], 90)
     stall = tracker.stall(100)
     assert stall is not None
-    assert (stall.code, words in stall.evidence) == ("workers-silent", True)
+    assert (stall.code, stall.evidence) == ("workers-silent", BROADCAST_WAITS[0])
 
 
 def test_a_wait_in_vain_counts_until_the_engine_works_again() -> None:
-    waits = "(EngineCore pid=2) INFO 11-29 13:00:00 [shm_broadcast.py:466] No available shared "
-    waits += "memory broadcast block found in 60 seconds."
+    [waits] = BROADCAST_WAITS
     works = "(APIServer pid=1) INFO 11-29 13:00:10 [loggers.py:335] Engine 000: Avg prompt "
     works += "throughput: 0.0 tokens/s, Avg generation throughput: {} tokens/s"
     assert silent_words([waits, works.format("0.0")]).startswith("No available shared memory")

@@ -19,6 +19,10 @@ ACTS = [
     ("note", "hello"),
     ("models", "delete", "x"),
     ("stop",),
+    ("serve",),
+    ("ask", "--", "--help"),
+    ("note", "--", "--cost"),
+    ("engine", "stop", "--cost"),
 ]
 
 

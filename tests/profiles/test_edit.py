@@ -133,3 +133,9 @@ def test_nothing_but_the_key_ever_changes(lines: list[str], key: str, value: Set
     assert after == before
     comments = [line for line in text.splitlines() if line.startswith("#")]
     assert all(comment in with_setting(text, key, value) for comment in comments)
+
+
+@pytest.mark.parametrize("key", ["max_model_len", "environment.KEY"])
+def test_what_is_added_ends_its_lines_as_the_file_does(key: str) -> None:
+    edited = with_setting('model = "m"\r\n', key, "x")
+    assert edited.count("\n") == edited.count("\r\n") > 1

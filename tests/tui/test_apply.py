@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from a40console.model.snapshot import Finding
+from a40console.model.event import Finding
 from a40console.tui.screens.apply import ApplyDialog
 from tests import make_snapshot as make
 from tests.tui.driving import running, screen_text, toasts, until
