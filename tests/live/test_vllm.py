@@ -91,9 +91,10 @@ def four_totals(live: Console) -> tuple[list[str], dict[str, int], dict[str, int
     """
 
     async def run() -> tuple[list[str], dict[str, int]]:
-        load = asyncio.create_task(four_streams(live.gateway, max_tokens=120, model="smollm2"))
-        await asyncio.sleep(2.5)
+        load = asyncio.create_task(four_streams(live.gateway, max_tokens=400, model="smollm2"))
         status = await asyncio.to_thread(live.status)
+        while not load.done() and [slot["phase"] for slot in status["slots"]] != ["decode"] * 4:
+            status = await asyncio.to_thread(live.status)
         answers = await load
         assert not any(slot["direct"] for slot in status["slots"])
         assert all(not answer.error for answer in answers)

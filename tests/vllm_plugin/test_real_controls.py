@@ -121,7 +121,7 @@ async def test_it_starts_off_with_its_depth_ready(engine: Engine) -> None:
 
 
 async def test_four_streams_go_through_off_and_on(engine: Engine) -> None:
-    toggle: Toggle = await toggle_live(engine, tokens=400, stretch_s=2.0)
+    toggle: Toggle = await toggle_live(engine, tokens=400, stretch_s=1.2)
     before, off, on = toggle.stretches
     assert before.drafts > 0
     assert on.drafts > 0
