@@ -78,7 +78,6 @@ def _too_wide(sessions: Iterable[Session], window: float | None) -> Iterator[Wid
     """Those that go on beyond the new window before they sum their history up."""
     for session in sessions:
         believes = number(session.compacts_at_tokens)
-        believes = number(session.window_tokens) if believes is None else believes
         if window is not None and believes is not None and believes > window:
             yield WideClient(
                 session=session.session, client=session.client, believes_tokens=believes
