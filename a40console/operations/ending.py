@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from a40console.operations.watch import Explain, Explanation
 
 DIAGNOSED_LINES = 400
 
+log = logging.getLogger(__name__)
+
 
 class FailedStartError(NotServingError):
     """An engine that ended before it served, and of which kind its failure is."""
@@ -49,6 +52,22 @@ def kind_of_failure(error: ConsoleError) -> StartFailureKind:
     if isinstance(error, FailedStartError):
         return error.kind
     return "rejected" if isinstance(error, RefusedError) else "other"
+
+
+def unforeseen(name: str, error: Exception) -> ConsoleError:
+    """What the operator reads where a start broke off on something that nobody foresaw."""
+    log.error("the start of %s broke off", name, exc_info=error)
+    if isinstance(error, OSError):
+        return ConsoleError(
+            f"{name} could not be started: {error.strerror or error}",
+            evidence=str(error),
+            remedy="Look at the disk and the limits of this machine: a40console doctor",
+        )
+    return ConsoleError(
+        f"{name} could not be started: a bug of ours",
+        evidence=f"{type(error).__name__}: {error}",
+        remedy="The trace is in service.log.",
+    )
 
 
 def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Explanation:

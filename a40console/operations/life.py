@@ -22,12 +22,13 @@ from a40console.operations.ending import (
     failed_start,
     left_behind,
     not_gone,
+    unforeseen,
 )
 from a40console.operations.ladder import placed
 from a40console.operations.roles import Recorder, Starter
 from a40console.operations.status import EngineStatus
 from a40console.operations.steps import INTERRUPTED, Interruptible, StartInterruptedError
-from a40console.operations.watch import Ending, Explain, Watcher
+from a40console.operations.watch import Ending, Explain, Watcher, ended_by_itself
 from a40console.paths import Paths
 
 Proof = Callable[[EngineStatus], Awaitable[None]]
@@ -44,6 +45,19 @@ class Wanted:
     """Whether an operator asked for it, or it ended by itself."""
 
     proof: Proof | None = None
+
+
+DYING_S = 0.5
+"""What fails because the engine dies is seen before its end is."""
+
+
+async def _has_ended(process: EngineProcess) -> bool:
+    """Whether it has ended, or does in a moment."""
+    for _ in range(10):
+        if process.state() is ProcessState.ENDED:
+            return True
+        await asyncio.sleep(DYING_S / 10)
+    return False
 
 
 class EngineLife:
@@ -71,6 +85,9 @@ class EngineLife:
         self.stops_wanted = 0
         self.unwanted = False
         """Told to stop: what is left of it is not started again."""
+
+        self.reviving = False
+        """It ended by itself, and is to be started again."""
 
         self.status = EngineStatus()
         self.on_change: Callable[[EngineStatus], None] = lambda status: None
@@ -130,10 +147,11 @@ class EngineLife:
         except ConsoleError as error:
             self.record_failure(error)
             raise
-        except Exception as error:  # a bug of ours must not leave it `starting` for ever
+        except Exception as error:  # it must not stay `starting`, and what served is put back
+            told = unforeseen(profile.name, error)
             self.publish(replace(self.status, state=EngineState.FAILED, phase=None))
-            self._record("engine.failed", f"a bug of ours: {error!r}", "error")
-            raise
+            self.record_failure(told)
+            raise told from error
         await self.see_ready(status, process, wanted.proof)
 
     async def see_ready(
@@ -150,6 +168,9 @@ class EngineLife:
                 await proof(status)
         except ConsoleError as error:
             raise await self._failed_start(process, error) from error
+        except Exception as error:
+            name = status.profile.name if status.profile else "the engine"
+            raise await self._failed_start(process, unforeseen(name, error)) from error
         self.publish(replace(status, phase_since_s=self.clock()))
         took_s = self.clock() - process.identity.started_monotonic_s
         name = status.profile.name if status.profile else "the engine"
@@ -159,7 +180,7 @@ class EngineLife:
 
     async def _failed_start(self, process: EngineProcess, error: ConsoleError) -> ConsoleError:
         """End what is left of a start that failed; the error that the operator reads."""
-        ended = process.state() is ProcessState.ENDED
+        ended = await _has_ended(process)
         report = await process.stop(socket_path=record.socket_of(self.status.run))
         if report.left:
             return self._left_behind(process, report)
@@ -182,16 +203,22 @@ class EngineLife:
             ConsoleError: If something of it is left.
         """
         self._unwatch()
+        ended = process.state() is ProcessState.ENDED
         self.publish(replace(self.status, state=EngineState.STOPPING, phase=None))
         report = await process.stop(socket_path=record.socket_of(self.status.run))
         if report.left:
             raise self._left_behind(process, report)
         self.process = None
-        end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
         profile, run = self.status.profile, self.status.run
+        if ended:
+            ending = ended_by_itself(self.status, self._explain(process, self.status))
+            end = ending.status.end
+            self._record(ending.kind, ending.text, "error", ending.evidence)
+        else:
+            end = end_of(process.exit() or UNSEEN_EXIT, "stopped by the operator")
+            name = profile.name if profile else "the engine"
+            self._record("engine.stopped", f"{name}: {report.describe()}")
         self.publish(EngineStatus(state=EngineState.STOPPED, profile=profile, run=run, end=end))
-        name = profile.name if profile else "the engine"
-        self._record("engine.stopped", f"{name}: {report.describe()}")
         return report.describe()
 
     async def clean(self, process: EngineProcess, term_timeout_s: float) -> str:

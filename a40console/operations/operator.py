@@ -283,7 +283,7 @@ class EngineOperator:
 
         One that ended while no service watched is explained, and what was desired of it stays.
         """
-        return await self._resumption.adopt()
+        return await self._resumption.adopt(self._switch.prove)
 
     def note_failure(self, error: ConsoleError) -> None:
         """A start that could not even begin is told like one that failed."""

@@ -68,7 +68,7 @@ def prepare(
     Raises:
         RefusedError: If the disk or the engine's environment does not allow it.
     """
-    run_id = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(2)}-{profile.name}"
+    run_id = _run_id(profile, datetime.now(UTC))
     folder = make_private(paths.engine_runs / run_id)
     make_private(paths.runtime, link=False)
     on_socket = profile.listen == "socket"
@@ -163,6 +163,12 @@ def _plugin(
             remedy="Mend the environment, or set plugin = false in the profile: "
             "slots are then metered at the gateway.",
         ) from error
+
+
+def _run_id(profile: Profile, at: datetime) -> str:
+    """Names sort in the order of starts, also two within a second: the last one is taken over."""
+    within = at.microsecond * 0x10000 // 1_000_000
+    return f"{at:%Y-%m-%dT%H-%M-%S}-{within:04x}-{profile.name}"
 
 
 def _record(run_id: str, profile: Profile, launch: LaunchPlan, vram: int | None) -> RunRecord:

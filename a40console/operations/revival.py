@@ -64,9 +64,11 @@ class Revival:
             self.let_go()
             return
         self._hold()
+        self._life.reviving = True
         try:
             await self._start_again(self._life.status)
         finally:
+            self._life.reviving = False
             self.let_go()
 
     def _give_up(self) -> None:

@@ -17,7 +17,7 @@ from a40console.errors import CheckFailedError, ConsoleError
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
 from a40console.model.profile import Profile
-from a40console.operations import desire
+from a40console.operations import desire, unended
 from a40console.operations.canary import CanaryReport
 from a40console.operations.climbing import Climber
 from a40console.operations.gatekeeping import Gatekeeper
@@ -26,6 +26,7 @@ from a40console.operations.life import EngineLife, Wanted
 from a40console.operations.roles import Recorder
 from a40console.operations.status import EngineStatus
 from a40console.operations.steps import StartInterruptedError
+from a40console.operations.unended import Unended
 
 Canary = Callable[[EngineStatus], Coroutine[Any, Any, CanaryReport]]
 """Tries the engine of a status that has come to serve."""
@@ -106,13 +107,15 @@ class Switch:
         """
         life, passage = self._life, Passage(self._life.clock)
         status = life.status
-        before = Wanted(status.profile, status.rung) if status.profile and life.process else None
+        ours = life.process is not None or life.reviving
+        before = Wanted(status.profile, status.rung) if status.profile and ours else None
         with self._gate.held(_why_held(change, before)), passage.part("held"):
+            noted = _noted(change, before, status)
+            unended.remember(self._fallback_file, noted)
             with passage.part("drain"):
                 cut = await self._drain(change)
-            if before is not None:
-                desire.remember(self._fallback_file, before.profile)
             if life.process is not None:
+                unended.remember(self._fallback_file, replace(noted, stopping=True))
                 with passage.part("stop"):
                     await life.take_down(life.process)
             try:
@@ -121,6 +124,7 @@ class Switch:
                 raise  # whoever stopped it wants nothing put back
             except ConsoleError as error:
                 if before is None or life.status.state is EngineState.ORPHANED:
+                    desire.forget(self._fallback_file)
                     raise
                 error = await self._put_back(change, before, error)
                 desire.forget(self._fallback_file)
@@ -150,14 +154,14 @@ class Switch:
     async def _climb(self, change: Change, passage: Passage) -> None:
         async def proof(status: EngineStatus) -> None:
             with passage.part("canary"):
-                await self._prove(status)
+                await self.prove(status)
 
         with passage.part("start"):
             await self._climber.climb(Wanted(change.profile, change.rung, proof=proof))
         spent = passage.seconds
         spent["start"] = round(spent["start"] - spent.get("canary", 0.0), 3)
 
-    async def _prove(self, status: EngineStatus) -> None:
+    async def prove(self, status: EngineStatus) -> None:
         """Try the engine before clients reach it.
 
         Raises:
@@ -196,7 +200,14 @@ class Switch:
             "engine.rolled_back",
             f"{error.message}; {name} is put back",
             "warn",
-            {"evidence": error.evidence, "remedy": error.remedy, "who": change.who},
+            {
+                "who": change.who,
+                "before": name,
+                "after": name,
+                "result": f"{name} is put back",
+                "evidence": error.evidence,
+                "remedy": error.remedy,
+            },
         )
         try:
             await self._climber.climb(before)
@@ -239,6 +250,18 @@ class Switch:
 
 def _requests(count: int) -> str:
     return "1 request" if count == 1 else f"{count} requests"
+
+
+def _noted(change: Change, before: Wanted | None, status: EngineStatus) -> Unended:
+    """What a service that comes after us has to know of it."""
+    return Unended(
+        what=change.what,
+        who=change.who,
+        after=change.profile.name,
+        before=before.profile if before else None,
+        rung=before.rung if before else 0,
+        run=status.run.id if before and status.run else "",
+    )
 
 
 def _why_held(change: Change, before: Wanted | None) -> str:

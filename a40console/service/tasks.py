@@ -126,6 +126,7 @@ class CommandTasks:
         if ended.trouble is not None:
             # A refusal is an answer to whoever asked; what was tried and failed is news.
             refused = ended.state == "refused"
+            changed = {} if refused else {"before": before, "after": self._read_status().in_words}
             self._journal.record(
                 "command.refused" if refused else "command.failed",
                 f"{ended.command}: {ended.trouble.message}",
@@ -134,10 +135,11 @@ class CommandTasks:
                     "evidence": ended.trouble.evidence,
                     "remedy": ended.trouble.remedy,
                     "who": asking(),
+                    **changed,
                 },
             )
         events = self._journal.since(self._first_event[started.id], 100)
-        if ended.trouble is None and not any(event.data.get("who") for event in events):
+        if ended.trouble is None and not any(event.data.get("who") == asking() for event in events):
             self._note_done(ended, before)
         self._results[started.id] = replace(ended, events=events)
 

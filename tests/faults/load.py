@@ -96,7 +96,7 @@ class Load:
         url, body = f"{self.base_url}/v1/messages", self._body(text, stream=True)
         async with http.stream("POST", url, json=body) as answer:
             if answer.status_code != 200:
-                return f"{answer.status_code}: {(await answer.aread()).decode()}"
+                return _refused(answer, (await answer.aread()).decode())
             async for line in answer.aiter_lines():
                 ended = ended or line == "event: message_stop"
                 failed = line if line.startswith("data:") and '"error"' in line else failed
@@ -107,7 +107,7 @@ class Load:
         url, body = f"{self.base_url}/v1/chat/completions", self._body(text, stream=True)
         async with http.stream("POST", url, json=body) as answer:
             if answer.status_code != 200:
-                return f"{answer.status_code}: {(await answer.aread()).decode()}"
+                return _refused(answer, (await answer.aread()).decode())
             async for line in answer.aiter_lines():
                 ended = ended or line == "data: [DONE]"
                 if line.startswith("data: {"):
@@ -129,9 +129,15 @@ class Load:
         return _whole(answer, "content")
 
 
+def _refused(answer: httpx.Response, text: str) -> str:
+    """`503: …`, and when it may be asked again, where that is told."""
+    after = answer.headers.get("retry-after")
+    return f"{answer.status_code}: {text}" + (f" [retry-after {after}]" if after else "")
+
+
 def _whole(answer: httpx.Response, member: str) -> str:
     if answer.status_code != 200:
-        return f"{answer.status_code}: {answer.text}"
+        return _refused(answer, answer.text)
     return "" if answer.json().get(member) else f"an answer without {member}: {answer.text}"
 
 

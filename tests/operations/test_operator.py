@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -44,6 +45,7 @@ class SleepStarter:
     paths: Paths
     ready: dict[str, asyncio.Event] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    full_disk: set[str] = field(default_factory=set)
     launched: list[EngineProcess] = field(default_factory=list)
 
     def hold(self, name: str) -> None:
@@ -66,6 +68,8 @@ class SleepStarter:
             argv_digest="0",
             started_at="",
         )
+        if profile.name in self.full_disk:
+            raise OSError(errno.ENOSPC, "No space left on device")
         folder = run.folder(self.paths.engine_runs)
         folder.mkdir(parents=True)
         record.save(run, self.paths.engine_runs)

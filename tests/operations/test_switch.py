@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -185,9 +186,55 @@ async def test_a_switch_while_a_crashed_engine_waits_for_its_restart(home: Path)
         switching = asyncio.create_task(made.operator.switch("b"))
         await until_launched(made, 2)
         await asyncio.sleep(0.1)
-        assert made.gate.closed == "b is started"
+        assert made.gate.closed == "b is started in place of a"
         made.starter.ready["b"].set()
         await switching
+        assert made.gate.closed is None
+    finally:
+        await ended(made)
+
+
+async def test_a_switch_that_fails_while_a_crashed_engine_waits_puts_that_back(home: Path) -> None:
+    made = make_bench(home, RestartPolicy(delays_s=(30.0,)))
+    try:
+        await made.operator.start("a")
+        os.kill(made.starter.launched[0].pid, signal.SIGKILL)
+        await made.until(EngineState.FAILED)
+        made.starter.broken.add("b")
+        with pytest.raises(ConsoleError) as failed:
+            await made.operator.switch("b")
+        assert "a serves again" in failed.value.remedy
+        assert made.operator.status.state is EngineState.SERVING
+        assert made.gate.closed is None
+    finally:
+        await ended(made)
+
+
+@pytest.mark.parametrize("at", ["launch", "canary"])
+@pytest.mark.parametrize("again", ["it serves", "it does not"])
+async def test_what_nobody_foresaw_puts_back_what_served(home: Path, at: str, again: str) -> None:
+    async def canary(status: EngineStatus) -> CanaryReport:
+        assert status.profile is not None
+        if at == "canary" and status.profile.name == "b":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return CanaryReport(passed=True, checks=(), seconds=0.0)
+
+    made = make_bench(home, canary=canary)
+    try:
+        await made.operator.start("a")
+        if at == "launch":
+            made.starter.full_disk.add("b")
+        if again == "it does not":
+            made.starter.full_disk.add("a")
+        with pytest.raises(ConsoleError, match="b could not be started: No space left") as failed:
+            await made.operator.switch("b")
+        state = made.operator.status.state
+        if again == "it serves":
+            assert "a serves again" in failed.value.remedy
+            assert (state, len(made.starter.living())) == (EngineState.SERVING, 1)
+        else:
+            assert "a could not be put back: a could not be started" in failed.value.message
+            assert (state, made.starter.living()) == (EngineState.FAILED, [])
         assert made.gate.closed is None
     finally:
         await ended(made)

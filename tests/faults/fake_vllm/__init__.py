@@ -10,6 +10,8 @@ ready_s     0.2: seconds until it serves
 code        1: exit code of a start that fails
 exit        null: a number ends the server alone, at once, with that code
 abort       false: all of it crashes with SIGABRT while it answers a request
+stop_s      0: seconds that its end takes, of server and core alike
+dies_with_core  false: the server ends when it finds its core dead
 oom         false: the server takes memory until the kernel ends it
 deaf        []: who ignores SIGTERM: `server`, `core`, `worker`
 workers     0: a chain of so many processes below the core, each in a session of its own

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from tests.faults.fake_vllm.answers import bind
@@ -24,7 +25,7 @@ def below(name: str, *, deaf: bool, workers: int) -> int:
     if pid:
         return pid
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if deaf else signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if deaf else leave_slowly)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if name.startswith("VLLM::Worker"):
         os.setsid()
@@ -37,12 +38,18 @@ def below(name: str, *, deaf: bool, workers: int) -> int:
         time.sleep(0 if control().get("burn") else 0.5)
 
 
+def leave_slowly(number: int, frame: object) -> None:
+    time.sleep(float(control().get("stop_s", 0)))
+    os._exit(0)
+
+
 def leave(number: int, frame: object) -> None:
     """The orderly end: the core is asked to go, and is not waited for very long."""
     say("APIServer", "launcher.py:140", "[shutdown] API server: shutdown triggered")
     if ENGINE.core_pid:
-        os.kill(ENGINE.core_pid, signal.SIGTERM)
-    os._exit(0)
+        with suppress(ProcessLookupError):
+            os.kill(ENGINE.core_pid, signal.SIGTERM)
+    leave_slowly(number, frame)
 
 
 def take_memory() -> None:
@@ -72,6 +79,14 @@ def load(wishes: dict[str, Any]) -> None:
     say("Worker", "default_loader.py:501", "Loading weights took 0.21 seconds")
 
 
+def follow_core() -> None:
+    """End as the API server does that finds its core dead."""
+    while ENGINE.core_lives():
+        time.sleep(TICK_S)
+    say("APIServer", "core_client.py:668", "Engine core proc EngineCore_DP0 died.", "ERROR")
+    os._exit(1)
+
+
 def log_speed() -> None:
     """Each API server's line, of what passed through it."""
     while True:
@@ -93,6 +108,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_NAME, b"vllm", 0, 0, 0)
     server = bind()
     ENGINE.core_pid = below(CORE, deaf="core" in DEAF, workers=int(wishes.get("workers", 0)))
+    if wishes.get("dies_with_core"):
+        threading.Thread(target=follow_core, daemon=True).start()
     load(wishes)
     threading.Thread(target=ENGINE.run, daemon=True).start()
     threading.Thread(target=log_speed, daemon=True).start()
