@@ -85,6 +85,7 @@ class AdmissionGate:
         self._held_bytes = 0
         self._kept_bytes = 0
         self._next: asyncio.TimerHandle | None = None
+        self._dismissed = False
         self._quiet = asyncio.Event()
 
     @property
@@ -112,6 +113,13 @@ class AdmissionGate:
         if self.closed is not None:
             self.closed = None
             self._let_go()
+
+    def dismiss(self) -> None:
+        """Refuse those who wait and whoever would: the gateway is about to end."""
+        self._dismissed = True
+        for place in self._queue:
+            if not place.turn.done():
+                place.turn.set_exception(_ending())
 
     async def drained(self, timeout_s: float) -> int:
         """Wait until no request is under way any more; how many still are when the time is up."""
@@ -148,6 +156,8 @@ class AdmissionGate:
         if self.is_free:
             self.under_way += 1
             return
+        if self._dismissed:
+            raise _ending()
         self.check_room(size)
         place = _Place(asyncio.get_running_loop().create_future(), size)
         self._queue.append(place)
@@ -217,4 +227,11 @@ class AdmissionGate:
 
 
 def _granted(place: _Place) -> bool:
-    return place.turn.done() and not place.turn.cancelled()
+    turn = place.turn
+    return turn.done() and not turn.cancelled() and turn.exception() is None
+
+
+def _ending() -> Refusal:
+    return Refusal(
+        503, "The gateway ends while it holds this request. Send it again.", retry_after_s=RETRY_S
+    )

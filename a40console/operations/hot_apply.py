@@ -54,6 +54,10 @@ _SITE = Site(
     plugin_token="-",  # noqa: S106 - stands for whatever a start makes up
 )
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_PLAIN = re.compile(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?|true|false|on|off|auto|None", re.IGNORECASE)
+"""Values of the environment that hold no secret whatever their name is."""
+
+_USERINFO = re.compile(r"//[^/@\s]*@")
 _ABSENT = object()
 
 
@@ -186,16 +190,22 @@ def _plan(profile: Profile) -> LaunchPlan | str:
         return error.message
 
 
+def _variable(key: str, value: str) -> str:
+    """An environment variable's value: covered unless it cannot be a secret."""
+    told = _PLAIN.fullmatch(value) and not _SECRET.search(key)
+    return json.dumps(value) if told else COVER
+
+
 def _shown(key: str, value: object) -> str | None:
     if value is _ABSENT:
         return None
-    if key.startswith("environment.") and _SECRET.search(key):
-        return COVER
+    if key.startswith("environment."):
+        return _variable(key, str(value))
     match value:
         case bool():
             return str(value).lower()
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return json.dumps(_USERINFO.sub(f"//{COVER}@", value), ensure_ascii=False)
         case tuple() if key == "arguments":
             return json.dumps(list(covered(value)), ensure_ascii=False)
         case tuple():

@@ -372,8 +372,9 @@ class Daemon:
         self._board.pin(snapshot)
 
     def end_streams(self) -> None:
-        """Let readers of snapshots go, so that the servers can end."""
+        """Let readers of snapshots and held requests go, so that the servers can end."""
         self._board.close()
+        self._admission.dismiss()
 
     def _note(self, kind: str, text: str, severity: Severity, data: dict[str, str]) -> None:
         self._journal.record(kind, text, severity, data)

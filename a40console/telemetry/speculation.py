@@ -32,13 +32,40 @@ def speculation(
         live: The depth in force, where the engine's worker tells it.
     """
     if live is not None:
-        return _with_depth(speculation(source, enabled=live.tokens > 0), live)
+        change = _at_this_depth(source, live)
+        return _with_depth(_measured(source, change, enabled=live.tokens > 0, live=live), live)
+    return _measured(source, source.change(), enabled=enabled)
+
+
+def _at_this_depth(source: Source, live: LiveDepth) -> Change | Missing:
+    """The window, begun anew where the depth was changed within it."""
     change = source.change()
+    if isinstance(change, Missing) or change.end.live_depth is None:
+        return change
+    start = change.end
+    for reading in reversed(tuple(source.ring)):
+        if reading.live_depth is None or reading.live_depth.tokens != live.tokens:
+            break
+        start = reading
+    if start.at_s <= change.start.at_s:
+        return change
+    if start is change.end:
+        return Missing("the depth was changed a moment ago")
+    return Change(start, change.end)
+
+
+def _measured(
+    source: Source,
+    change: Change | Missing,
+    *,
+    enabled: bool | None,
+    live: LiveDepth | None = None,
+) -> SpeculationInfo:
     drafts = _OFF if enabled is False else _delta(change, "drafts", source)
-    positions = _positions(change, enabled=enabled)
+    positions = _positions(change, enabled=enabled, live=live)
     known = None if isinstance(positions, Missing) else len(positions)
     return SpeculationInfo(
-        window_s=source.window_s(LONG_WINDOW_S),
+        window_s=_window_s(source, change),
         source=source.name,
         age_s=source.age_s,
         mode=_mode(enabled),
@@ -60,19 +87,20 @@ def speculation(
 
 def _with_depth(info: SpeculationInfo, live: LiveDepth) -> SpeculationInfo:
     """The measured part, with what the engine's worker says of the depth."""
-    positions = info.accepted_ratio_per_position
-    if not isinstance(positions, Missing):
-        positions = positions[: live.tokens]  # longer drafts are of another depth
     return replace(
         info,
-        accepted_ratio_per_position=positions,
-        tail_verdict=tail_verdict(info.drafts, positions),
         control="live" if live.changeable else "restart",
         started_with=live.deepest,
         depth=live.tokens or _OFF,
         depth_max=live.deepest,
         method=live.method if live.tokens else _OFF,
     )
+
+
+def _window_s(source: Source, change: Change | Missing) -> float:
+    """What the figures span: less than the long window where the depth was changed within it."""
+    whole_s = source.window_s(LONG_WINDOW_S)
+    return whole_s if isinstance(change, Missing) else min(whole_s, round(change.span_s, 3))
 
 
 def tokens_per_pass(change: Change | Missing) -> Figure:
@@ -125,7 +153,9 @@ def _acceptance(change: Change | Missing, drafts: Figure) -> Figure:
     return ratio(accepted, drafted, reason="no drafts in the window")
 
 
-def _positions(change: Change | Missing, *, enabled: bool | None) -> tuple[Figure, ...] | Missing:
+def _positions(
+    change: Change | Missing, *, enabled: bool | None, live: LiveDepth | None
+) -> tuple[Figure, ...] | Missing:
     """Accepted at each position ÷ drafts long enough to propose it.
 
     Where only the total of drafts is known the quotient is exact if all were of full length, and
@@ -138,6 +168,8 @@ def _positions(change: Change | Missing, *, enabled: bool | None) -> tuple[Figur
     after = change.end.accepted_per_position
     if after is None:
         return Missing("no drafts by position yet" if enabled else "the engine does not tell")
+    if live is not None:
+        after = after[: live.tokens]  # longer drafts are of another depth
     before = _padded(change.start.accepted_per_position, len(after))
     accepted = [end - start for end, start in zip(after, before, strict=True)]
     drafted, exact = _drafted(change, len(after))

@@ -264,7 +264,8 @@ class Asking:
         for key, text in (("", "SERVING"), ("m", "beta"), (number, "Clients wait"), ("y", "")):
             if key:
                 self._link.type(key)
-            self._link.until(text)
+            if text:
+                self._link.until(text)
 
     def ended(self) -> tuple[int, str]:
         """Its exit code and what it said."""

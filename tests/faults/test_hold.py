@@ -162,3 +162,17 @@ def test_43_once_the_operator_stops_the_engine_nothing_is_held(serving: Console)
         assert (status, "engine start" in text) == (503, True), text
         assert "retry-after" in headers
         assert time.monotonic() - began_s < 5
+
+
+def test_43_a_service_that_stops_tells_those_it_holds(
+    serving: Console, clients: ThreadPoolExecutor
+) -> None:
+    serving.succeed("engine", "start", "old")
+    serving.succeed("engine", "pause")
+    asking = [clients.submit(ask, serving, kind) for kind in ("messages", "whole", "chat")]
+    until(serving, lambda seen: seen["requests"]["held"] == 3)
+    serving.succeed("stop", "--engine")
+    for answer in asking:
+        status, text, headers = answer.result(20)
+        assert (status, headers["retry-after"]) == (503, "10")
+        assert "Send it again" in text

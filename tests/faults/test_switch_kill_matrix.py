@@ -32,7 +32,10 @@ ENGINE_VICTIMS = ("server", "core")
 SERVICE_VICTIMS = ("keeper", "worker", "supervisor", "command", "console")
 VICTIMS = ENGINE_VICTIMS + SERVICE_VICTIMS
 
-LONG = {"vllm_xargs": {"answer_tokens": 400}}
+LONG_TOKENS = 900
+"""Of an answer that lasts two seconds, so that there is something to drain."""
+
+LONG = {"vllm_xargs": {"answer_tokens": LONG_TOKENS}}
 ENDS = ("engine.switched", "engine.rolled_back")
 
 PUT_BACK = {
@@ -121,8 +124,8 @@ def note(cell: Cell) -> None:
 def test_whoever_is_killed(console: KillConsole, who: str, phase: str) -> None:
     was = console.now()["engine"]["profile"]
     wanted = "beta" if was == "alpha" else "alpha"
-    with load(console.door, "coder", clients=4, answer_tokens=400, extras=LONG) as clients:
-        clients.answer_tokens = 60 if who == "core" else 400
+    tokens = 90 if who == "core" else LONG_TOKENS if phase == "drain" else 400
+    with load(console.door, "coder", clients=4, answer_tokens=tokens, extras=LONG) as clients:
         clients.until(4)
         asking = Asking(console, wanted, by_console=who == "console")
         before = console.in_phase(phase)

@@ -95,13 +95,22 @@ def test_what_was_taken_over_already_is_no_edit() -> None:
 def test_secrets_are_covered() -> None:
     file = replace(
         RUNS,
-        environment={"HF_TOKEN": "hf_new", "OMP_NUM_THREADS": "8"},
+        environment={
+            "HF_TOKEN": "hf_new",
+            "OMP_NUM_THREADS": "8",
+            "HTTPS_PROXY": "http://joe:hunter2@proxy:3128",
+            "DATABASE": "postgres://u:hunter2@db/x",
+        },
+        base_url="https://joe:hunter2@models.example/v1",
         arguments=("--api-key", "sk-1"),
     )
     told = {change.key: change for change in changes(RUNS, RUNS, file)}
     assert told["environment.HF_TOKEN"].change == "environment.HF_TOKEN: •••• → ••••"
     assert told["environment.OMP_NUM_THREADS"].change == 'environment.OMP_NUM_THREADS: "4" → "8"'
     assert told["arguments"].change == 'arguments: not set → ["--api-key", "••••"]'
+    assert told["environment.HTTPS_PROXY"].change == "environment.HTTPS_PROXY: not set → ••••"
+    assert "models.example" in told["base_url"].change
+    assert "hunter2" not in repr(told)
     assert "hf_new" not in repr(told)
     assert "sk-1" not in repr(told)
 

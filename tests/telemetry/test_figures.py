@@ -21,7 +21,7 @@ from a40console.telemetry.blocks import (
     throughput,
 )
 from a40console.telemetry.latency import FirstTokens, latency
-from a40console.telemetry.reading import EngineReading, LiveDepth
+from a40console.telemetry.reading import CounterName, EngineReading, LiveDepth
 from a40console.telemetry.speculation import speculation, tail_verdict
 from a40console.telemetry.windows import CounterRing
 from tests.telemetry.makers import gateway_row, reading, recorded
@@ -102,6 +102,62 @@ def test_the_workers_word_on_the_depth_is_shown() -> None:
     assert off.depth == off.method == off.drafts == Missing("speculation is off")
     fixed = speculation(source, enabled=True, live=replace(live, changeable=False))
     assert fixed.control == "restart"
+
+
+def drafting(at_s: float, depth: int, drafts: int, accepted: tuple[int, ...]) -> EngineReading:
+    """All counters of an engine whose drafts were accepted whole, at a depth in force."""
+    live = LiveDepth(tokens=depth, deepest=24, method="ngram", changeable=True)
+    counters: dict[CounterName, float] = {
+        "drafts": drafts,
+        "draft_tokens": sum(accepted),
+        "accepted_tokens": sum(accepted),
+        "generated_tokens": sum(accepted) + drafts,
+        "sequence_passes": drafts,
+    }
+    positions = tuple(map(float, accepted))
+    made = reading(at_s, counters, source="vllm.plugin", accepted_per_position=positions)
+    return replace(made, live_depth=live)
+
+
+def test_after_a_change_of_depth_the_figures_are_of_the_new_one_alone() -> None:
+    shallow = (1000,) * 3 + (0,) * 21
+    deep = tuple(count + 100 for count in shallow)
+    readings = [
+        drafting(0, 3, 0, (0,) * 24),
+        drafting(10, 3, 1000, shallow),
+        drafting(11, 24, 1000, shallow),
+    ]
+    live = readings[-1].live_depth
+    assert live is not None
+    just_now = speculation(source_of(*readings), enabled=True, live=live)
+    assert just_now.drafts == Missing("the depth was changed a moment ago")
+    later = speculation(source_of(*readings, drafting(15, 24, 1100, deep)), enabled=True, live=live)
+    assert number(later.tokens_per_pass) == 25
+    assert later.accepted_ratio_per_position == (1.0,) * 24
+    assert (later.drafts, later.window_s) == (100, 4)
+    off = replace(live, tokens=0)
+    readings += [
+        drafting(15, 24, 1100, deep),
+        replace(drafting(16, 0, 1100, deep), live_depth=off),
+    ]
+    plain = drafting(20, 0, 1100, deep)
+    plain = replace(
+        plain,
+        counters={
+            **plain.counters,
+            "generated_tokens": plain.counters["generated_tokens"] + 40,
+            "sequence_passes": plain.counters["sequence_passes"] + 40,
+        },
+    )
+    shown = speculation(source_of(*readings, plain), enabled=True, live=off)
+    assert number(shown.tokens_per_pass) == 1
+
+
+def test_a_shallower_depth_than_the_deepest_is_counted_exactly() -> None:
+    first = drafting(0, 3, 0, (0,) * 24)
+    last = drafting(30, 3, 100, (100,) * 3 + (0,) * 21)
+    shown = speculation(source_of(first, last), enabled=True, live=last.live_depth)
+    assert shown.accepted_ratio_per_position == (1.0, 1.0, 1.0)
 
 
 def test_positions_are_exact_only_if_all_drafts_were_long_enough() -> None:
