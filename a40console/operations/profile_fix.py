@@ -87,7 +87,7 @@ def apply_fix(paths: Paths, status: EngineStatus, offer_id: str = "") -> FixOffe
 
 def _edit(paths: Paths, status: EngineStatus) -> _Edit:
     profiles, last = load_profiles(paths.profiles), None
-    for run, note in _failures(paths, status):
+    for run, note in _failures(paths, status, profiles.profiles):
         last = last or note
         profile = profiles.profiles.get(run.profile.name)
         fix = note.fix
@@ -102,16 +102,24 @@ def _edit(paths: Paths, status: EngineStatus) -> _Edit:
     )
 
 
-def _failures(paths: Paths, status: EngineStatus) -> Iterator[tuple[RunRecord, FailureNote]]:
-    """The starts that failed, the newest first, of profiles that have not served since."""
-    served: set[str] = set()
+def _failures(
+    paths: Paths, status: EngineStatus, files: Mapping[str, Profile]
+) -> Iterator[tuple[RunRecord, FailureNote]]:
+    """The starts that failed, the newest first, unless they are over.
+
+    They are where the same settings have served since; or others of that profile, and its file no
+    longer is what failed. What a roll-back put back does not end the failure that it followed.
+    """
+    served: list[Profile] = []
     for run in record.kept(paths.engine_runs):
-        folder = run.folder(paths.engine_runs)
+        folder, asked = run.folder(paths.engine_runs), run.profile
         note = failure_of(folder) or _stalled(run, status)
-        if run.profile.name not in served and note is not None:
+        since = [profile for profile in served if profile.name == asked.name]
+        over = asked in since or (bool(since) and files.get(asked.name) != asked)
+        if note is not None and not over:
             yield run, note
         if record.has_served(folder):
-            served.add(run.profile.name)
+            served.append(asked)
     if status.living and status.run is not None:
         for fault in unfit_parsers(status.run, os.environ):
             yield status.run, _note_of(fault)

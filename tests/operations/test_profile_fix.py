@@ -132,6 +132,18 @@ def test_without_a_certain_fix_the_remedy_is_told(paths: Paths) -> None:
     assert refused.value.remedy == "Set max_model_len = 116480."
 
 
+def test_what_was_put_back_of_the_same_profile_does_not_end_the_failure(paths: Paths) -> None:
+    """An edited profile failed, and the settings with which it ran before serve again."""
+    own_profile(paths)
+    run = fails(paths, "mine")
+    back = a_start(paths, replace(run.profile, max_model_len=8192), 2)
+    record.note_served(back.folder(paths.engine_runs))
+    assert offer_fix(paths, NOTHING).change == "max_model_len: 262144 → 116480"
+    own_profile(paths, OWN.replace("262144", "8192"))
+    with pytest.raises(RefusedError, match="No start has failed of late"):
+        offer_fix(paths, NOTHING)
+
+
 def test_a_profile_that_served_since_needs_no_fix(paths: Paths) -> None:
     own_profile(paths)
     fails(paths, "mine")

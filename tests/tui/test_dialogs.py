@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from textual.events import Key
 
 from a40console.model.engine import EngineState
 from a40console.model.snapshot import Snapshot
@@ -51,6 +52,29 @@ async def test_a_simulated_profiles_price_is_called_so() -> None:
         await pilot.press("m")
         await until(pilot, lambda: isinstance(app.screen, PickDialog))
         assert "SIMULATED $0.44/h" in said_in(app)
+
+
+async def test_two_keys_at_once_answer_a_dialog_once() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(app.screen, PickDialog))
+        dialog = app.screen
+        app.post_message(Key("3", "3"))
+        app.post_message(Key("3", "3"))
+        await until(pilot, lambda: dialog not in app.screen_stack)
+        await pilot.pause()
+        assert app.is_running
+
+
+async def test_a_second_answer_changes_nothing() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        dialog = app.screen
+        dialog.dismiss(False)
+        dialog.dismiss(False)
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert app.is_running
 
 
 def said_in(app: ConsoleApp) -> str:

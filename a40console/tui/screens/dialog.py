@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Click, Key
@@ -62,6 +63,14 @@ class Dialog(ModalScreen[Result]):
     def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
+        self._answered = False
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close with an answer; what comes after it, a second key at once, changes nothing."""
+        if self._answered:
+            return AwaitComplete()
+        self._answered = True
+        return super().dismiss(result)
 
     def compose(self) -> ComposeResult:
         """The frame with the dialog's own body inside."""
@@ -237,6 +246,8 @@ class PickDialog(Dialog[str]):
 
     def action_move(self, rows: int) -> None:
         """Move the cursor."""
+        if not self.query("#text"):
+            return  # closing: what was inside is gone already
         self._cursor = max(0, min(self._cursor + rows, len(self._choices) - 1))
         text = self.query_one("#text", Fitted)
         text.redraw()
