@@ -62,7 +62,7 @@ CASES = [
         "unknown-flag",
         "rejected",
         "vllm: error: unrecognized arguments: --disable-log-requests",
-        "The nearest that it has: --enable-log-requests.",
+        "Remove it from the profile's arguments: renamed",
         ("arguments", ("--disable-log-requests",), ()),
     ),
     Case(
