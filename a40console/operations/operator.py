@@ -206,6 +206,7 @@ class EngineOperator:
                 desire.forget(self._desired_file)
                 desire.forget(self._fallback_file)
                 life.unwanted = True
+                self._revival.let_go()
                 if life.process is not None:
                     return await life.take_down(life.process)
                 if self.status.state is EngineState.ABSENT:
@@ -276,7 +277,9 @@ class EngineOperator:
             process = self._life.process
             if process is None or self.status.state is not EngineState.ORPHANED:
                 raise RefusedError("Nothing of an engine is left over")
-            return await self._life.clean(process, CLEAN_TIMEOUT_S)
+            report = await self._life.clean(process, CLEAN_TIMEOUT_S)
+            self._revival.let_go()
+            return report
 
     async def adopt(self) -> bool:
         """Take over an engine that a service before us started; whether there is one.

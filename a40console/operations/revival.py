@@ -72,7 +72,8 @@ class Revival:
             self.let_go()
 
     def _give_up(self) -> None:
-        if self._life.status.state is EngineState.ORPHANED:
+        """Whatever became of what was left: nobody starts it again."""
+        if not self._life.reviving:
             self.let_go()
 
     async def _start_again(self, ended: EngineStatus) -> None:

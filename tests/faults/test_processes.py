@@ -95,6 +95,19 @@ def test_a_core_that_outlived_its_server_is_named_and_blocks_a_start(
     assert console.status()["engine"]["state"] == "serving"
 
 
+@pytest.mark.parametrize("verb", ["clean", "stop"])
+def test_once_an_orphan_is_ended_nobody_is_held_for_it(idle: FaultConsole, verb: str) -> None:
+    serving = start(idle)
+    kill(serving["engine"]["pid"])
+    held = idle.until_state("orphaned")
+    assert "is started again" in held["requests"]["gate"]
+    idle.succeed("engine", verb)
+    assert idle.status()["requests"]["gate"] is None
+    idle.succeed("engine", "start", "fake")
+    assert idle.status()["requests"]["gate"] is None
+    assert idle.ask()
+
+
 def test_nothing_is_left_to_clean_where_an_engine_serves(idle: FaultConsole) -> None:
     start(idle)
     assert "Nothing of an engine is left over" in idle.refused(5, "engine", "clean")
