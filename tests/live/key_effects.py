@@ -265,6 +265,8 @@ def events(tui: Tmux, live: Console) -> None:
 
 def manual(tui: Tmux, live: Console) -> None:
     press(tui, "help.show")
+    tui.wait_for(BY_ID["engine.start"].help)
+    tui.press("NPage")
     tui.wait_for(BY_ID["limit.why"].help)
     close_dialog(tui)
 
