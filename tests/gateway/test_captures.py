@@ -213,15 +213,17 @@ async def test_what_passes_is_not_read_where_the_streams_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, readers, read = threading.get_ident(), list[int](), json.loads
+    asked = b'{"messages": [], "user": "me"}'
 
     def watched(data: bytes) -> Any:
-        readers.append(threading.get_ident())
+        if data == asked:  # other threads read too
+            readers.append(threading.get_ident())
         return read(data)
 
     monkeypatch.setattr(json, "loads", watched)
     captures = Captures(tmp_path)
     folder = captures.begin("7f3a")
-    captures.asked(passage(), lambda: b'{"messages": [], "user": "me"}')
+    captures.asked(passage(), lambda: asked)
     captures.settle()
     (written,) = folder.iterdir()
 
