@@ -170,8 +170,9 @@ def test_a_terminal_that_is_gone_does_not_skip_the_end(
 
     monkeypatch.setattr("a40console.commands.demo._serve", starts)
     monkeypatch.setattr("a40console.commands.demo.note", broken)
+    before = set(psutil.Process().children())  # whatever another test has not reaped
     with pytest.raises(RuntimeError), demo_home(Settings(), paths) as demo, crowd(demo):
-        [clients] = psutil.Process().children()
+        [clients] = set(psutil.Process().children()) - before
     assert not psutil.pid_exists(clients.pid)
     assert not demo.home.exists()
 
