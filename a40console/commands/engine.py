@@ -21,16 +21,8 @@ from a40console.commands.invocation import Invocation
 from a40console.commands.profile_apply import apply
 from a40console.commands.switch_cost import tell_cost
 from a40console.errors import UsageError
-from a40console.model.figures import Missing
-from a40console.model.turning import (
-    LIVE_IN_WORDS,
-    last_start_s,
-    needs_restart,
-    restart_in_words,
-)
+from a40console.model.turning import way_in_words
 from a40console.service.client import ServiceClient
-
-LOOKED_AT_STARTS = 100
 
 
 @click.group()
@@ -125,13 +117,7 @@ def speculation(
 
 def _what_it_takes(mode: str) -> Callable[[ServiceClient], Awaitable[str]]:
     async def told(client: ServiceClient) -> str:
-        snapshot = await client.snapshot()
-        if not needs_restart(snapshot.speculation, mode):
-            return LIVE_IN_WORDS
-        profile = snapshot.engine.profile
-        if snapshot.speculation.control == "none" or isinstance(profile, Missing):
-            return ""
-        return restart_in_words(last_start_s(await client.starts(LOOKED_AT_STARTS), profile))
+        return way_in_words(await client.speculation_way(mode))
 
     return told
 

@@ -1,22 +1,30 @@
-"""What turning speculation would take, from what is known before it is tried. Pure."""
+"""What a change of speculation takes, as the service tells it before it is confirmed. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 from a40console.model.control import EngineStart
 from a40console.model.figures import Figure, Missing, number
-from a40console.model.snapshot import SpeculationInfo
 
 NEVER_MEASURED = Missing("no start of this profile was measured")
 
 
-def needs_restart(info: SpeculationInfo, mode: str) -> bool:
-    """Whether `on`, `off` or a depth in digits takes a restart of the engine."""
-    if info.control != "live":
-        return True
-    deepest = number(info.started_with)
-    return mode.isdecimal() and deepest is not None and int(mode) > deepest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurningWay:
+    """How a change of speculation would be made, if it were asked for now."""
+
+    how: Literal["live", "restart"]
+    tokens: int
+    """The depth that it leads to; 0 is off."""
+
+    why: str
+    """Why it takes a restart; empty where it takes none."""
+
+    last_start_s: Figure
+    """Seconds from the last measured start of this profile to its serving."""
 
 
 def last_start_s(starts: Iterable[EngineStart], profile: str) -> Figure:
@@ -27,13 +35,17 @@ def last_start_s(starts: Iterable[EngineStart], profile: str) -> Figure:
     return NEVER_MEASURED
 
 
-def restart_in_words(seconds: Figure) -> str:
-    """What a restart costs, as far as it was measured."""
-    known = number(seconds)
+def way_in_words(way: TurningWay) -> str:
+    """That it is live, or what the restart costs, as far as it was measured, and why it takes one.
+
+    `By restart, with clients waiting (it was started without speculation): the last start took 9 s`
+    """
+    if way.how == "live":
+        return "Live, from the next pass on: no restart, and no request is cut."
+    why = f" ({way.why})" if way.why else ""
+    known = number(way.last_start_s)
     if known is None:
-        reason = seconds.reason if isinstance(seconds, Missing) else "unknown"
-        return f"By restart; how long it takes is not known: {reason}."
-    return f"By restart, with clients waiting: the last start took {known:.0f} s."
-
-
-LIVE_IN_WORDS = "Live, from the next pass on: no restart, and no request is cut."
+        missing = way.last_start_s
+        reason = missing.reason if isinstance(missing, Missing) else "unknown"
+        return f"By restart{why}; how long it takes is not known: {reason}."
+    return f"By restart, with clients waiting{why}: the last start took {known:.0f} s."

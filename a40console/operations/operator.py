@@ -21,7 +21,7 @@ from a40console.operations.edited_profile import take_over
 from a40console.operations.ending import refused_start
 from a40console.operations.gatekeeping import Gatekeeper
 from a40console.operations.life import EngineLife, Wanted
-from a40console.operations.live_speculation import LiveSpeculation, started_depth
+from a40console.operations.live_speculation import LiveSpeculation, Way, started_depth
 from a40console.operations.preflight import Preflight
 from a40console.operations.resumption import Resumption
 from a40console.operations.revival import Revival
@@ -248,6 +248,15 @@ class EngineOperator:
         self._refuse_second()
         return await apply_edited(self._edits, self.status, shown, drain_s)
 
+    async def speculation_way(self, mode: str) -> Way:
+        """How speculation would be turned now; nothing is changed.
+
+        Raises:
+            UsageError: If the mode is none of `on`, `off` and a number of tokens.
+            RefusedError: If the profile has no speculation, is locked, or has it so already.
+        """
+        return await self._speculation.way(self.status, mode)
+
     async def speculate(self, mode: str, drain_s: float | None = None) -> dict[str, str]:
         """Turn speculation on, off, or on at a depth: live where the engine can, else by restart.
 
@@ -256,7 +265,7 @@ class EngineOperator:
             RefusedError: If the profile has no speculation, or is locked.
         """
         self._refuse_second()
-        way = await self._speculation.way(self.status, mode)
+        way = await self.speculation_way(mode)
         note_turned(self._turned_file, self._present_profile())
         what, rung = f"speculation {mode}", self.status.rung
         if way.how == "restart":

@@ -36,6 +36,7 @@ from a40console.model.profile_change import ProfileDiff
 from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
 from a40console.model.switch_cost import SwitchCost
+from a40console.model.turning import TurningWay
 from a40console.paths import Paths, check_control_socket
 from a40console.service.caller import COMMAND_LINE, CONSOLE, WHO_HEADER, own_name
 from a40console.service.forbidding import forbidden_error
@@ -235,6 +236,14 @@ class ServiceClient:
             UsageError: If there is no such profile.
         """
         return await self._get(SwitchCost, "/v1/switch-cost", profile=profile)
+
+    async def speculation_way(self, mode: str) -> TurningWay:
+        """How a change of speculation would be made now.
+
+        Raises:
+            RefusedError: If it would be refused.
+        """
+        return await self._get(TurningWay, "/v1/speculation-way", mode=mode)
 
     async def logs(
         self,

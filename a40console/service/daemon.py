@@ -199,6 +199,7 @@ class Daemon:
                 self._board,
                 self._chronicle,
                 self._starts,
+                self._operator,
                 self._settings.service.drain_s,
             ),
         ).app()

@@ -1,4 +1,4 @@
-"""The part of the control API that says what a switch would cost."""
+"""The part of the control API that says what a switch or a change of speculation would cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from starlette.responses import Response
 from a40console.errors import NoServiceError
 from a40console.model.profile import Profile
 from a40console.model.snapshot import Snapshot
-from a40console.operations.past_starts import PastStarts
+from a40console.model.turning import TurningWay, last_start_s
+from a40console.operations.live_speculation import Way
+from a40console.operations.operator import EngineOperator
+from a40console.operations.past_starts import KEPT_STARTS, PastStarts
 from a40console.operations.switch_cost import LIVE_S, Known, switch_cost
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
@@ -24,7 +27,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def switch_reads(
-    paths: Paths, board: Board, chronicle: Chronicle, starts: PastStarts, drain_s: float
+    paths: Paths,
+    board: Board,
+    chronicle: Chronicle,
+    starts: PastStarts,
+    operator: EngineOperator,
+    drain_s: float,
 ) -> Mapping[str, Endpoint]:
     """The routes of a running service."""
     routes = SwitchRoutes(
@@ -32,19 +40,21 @@ def switch_reads(
         read_snapshot=lambda: board.snapshot,
         chronicle=chronicle,
         starts=starts,
+        find_way=operator.speculation_way,
         drain_s=drain_s,
     )
     return routes.reads()
 
 
 class SwitchRoutes:
-    """Answers what it would cost to let another profile serve.
+    """Answers what it would cost to let another profile serve, or to turn speculation.
 
     Args:
         find_profile: By its name; raises UsageError where there is none.
         read_snapshot: The newest one; None before the first.
         chronicle: Speeds of the last hour.
         starts: The engine starts.
+        find_way: How speculation would be turned now; raises ConsoleError where it would not.
         drain_s: How long running requests may take to end.
     """
 
@@ -55,17 +65,19 @@ class SwitchRoutes:
         read_snapshot: Callable[[], Snapshot | None],
         chronicle: Chronicle,
         starts: PastStarts,
+        find_way: Callable[[str], Awaitable[Way]],
         drain_s: float,
     ) -> None:
         self._find_profile = find_profile
         self._read_snapshot = read_snapshot
         self._chronicle = chronicle
         self._starts = starts
+        self._find_way = find_way
         self._drain_s = drain_s
 
     def reads(self) -> Mapping[str, Endpoint]:
         """Path to what answers a GET."""
-        return {"/v1/switch-cost": self._cost}
+        return {"/v1/switch-cost": self._cost, "/v1/speculation-way": self._way}
 
     async def _cost(self, request: Request) -> Response:
         name = request.query_params.get("profile", "")
@@ -81,3 +93,9 @@ class SwitchRoutes:
         if snapshot is None:
             raise NoServiceError("The service has not looked yet", remedy="Ask again in a second.")
         return as_json(switch_cost(profile, snapshot, known))
+
+    async def _way(self, request: Request) -> Response:
+        way = await self._find_way(request.query_params.get("mode", ""))
+        took_s = last_start_s(self._starts.list(KEPT_STARTS), way.profile.name)
+        told = TurningWay(how=way.how, tokens=way.tokens, why=way.why, last_start_s=took_s)
+        return as_json(told)

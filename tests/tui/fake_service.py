@@ -27,6 +27,7 @@ from a40console.model.figures import Missing, Text
 from a40console.model.fix import FixOffer
 from a40console.model.session import SessionDetail
 from a40console.model.snapshot import PROTOCOL_VERSION, SCHEMA_VERSION, Snapshot
+from a40console.model.turning import TurningWay
 from a40console.service.client import ServiceClient
 from a40console.service.connecting import client_environment
 from tests import make_snapshot as make
@@ -66,6 +67,7 @@ class FakeService:
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.results: dict[str, CommandResult] = {}
         self.refusals: dict[str, Trouble] = {}
+        self.way: TurningWay | Trouble = TurningWay(how="live", tokens=0, why="", last_start_s=42.4)
         self.digests_asked: list[dict[str, str]] = []
         self.logs_asked = 0
         self.why_asked = 0
@@ -108,7 +110,11 @@ class FakeService:
             return self._session(path.removeprefix("/v1/sessions/"))
         if path == "/v1/logs/explain":
             return self._explain(json.loads(request.content))
-        special = {"/v1/read-mark": lambda: self._mark(request), "/v1/profiles/fix": self._fix}
+        special = {
+            "/v1/read-mark": lambda: self._mark(request),
+            "/v1/profiles/fix": self._fix,
+            "/v1/speculation-way": self._way,
+        }
         if path in special:
             return special[path]()
         if path == "/v1/why" and not self.explains:
@@ -119,6 +125,9 @@ class FakeService:
     def _fix(self) -> httpx.Response:
         trouble = Trouble(message="No start has failed of late", exit_code=5)
         return httpx.Response(200 if self.fix else 409, json=encode(self.fix or trouble))
+
+    def _way(self) -> httpx.Response:
+        return httpx.Response(409 if isinstance(self.way, Trouble) else 200, json=encode(self.way))
 
     def _no_why(self) -> httpx.Response:
         trouble = Trouble(message="The control API has no GET /v1/why")

@@ -11,6 +11,7 @@ from a40console.config import Settings
 from a40console.model.control import CommandResult, Trouble
 from a40console.model.engine import EngineState
 from a40console.model.event import Event
+from a40console.model.turning import TurningWay
 from a40console.tui.app import ConsoleApp
 from a40console.tui.screens.dialog import ConfirmDialog, PickDialog, TextDialog
 from a40console.tui.screens.digest import DigestDialog
@@ -110,16 +111,29 @@ async def test_speculation_is_turned_to_its_other_side() -> None:
         await until(pilot, lambda: service.commands == [("engine.speculation", {"mode": "off"})])
 
 
-async def test_a_restart_for_speculation_says_what_the_last_one_took() -> None:
-    service = FakeService(make.snapshot(speculation=make.speculation(control="restart")))
-    serving = service.starts[0]
-    service.starts = (replace(serving, profile="qwen3-coder-30b", ready_after_s=73.2),)
+async def test_a_restart_for_speculation_says_why_and_what_the_last_one_took() -> None:
+    service = FakeService(make.snapshot(speculation=make.speculation(control="live")))
+    service.way = TurningWay(
+        how="restart", tokens=0, why="it is starting", last_start_s=73.2
+    )  # what the service says counts, not what the snapshot said a second ago
     async with running(service) as (app, pilot):
         await pilot.press("s")
         said = " ".join((await dialog(app, pilot, ConfirmDialog)).split())
-        assert "By restart, with clients waiting: the last start took 73 s." in said
+        assert (
+            "By restart, with clients waiting (it is starting): the last start took 73 s." in said
+        )
         assert "Live" not in said
         await pilot.press("escape")
+        assert service.commands == []
+
+
+async def test_a_change_of_speculation_that_would_be_refused_is_not_asked_about() -> None:
+    service = FakeService(make.snapshot(speculation=make.speculation(control="live")))
+    service.way = Trouble(message="Speculation is off already", exit_code=5)
+    async with running(service) as (app, pilot):
+        await pilot.press("s")
+        await until(pilot, lambda: "Speculation is off already" in toasts(app))
+        assert not isinstance(app.screen, ConfirmDialog)
         assert service.commands == []
 
 
