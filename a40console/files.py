@@ -1,10 +1,11 @@
-"""Small private files, of which a crash or a full disk leaves the old or the new; and locks."""
+"""Small files, of which a crash or a full disk leaves the old or the new; and locks."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,29 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         OSError: If the disk does not take it; the old file is then untouched.
     """
+    _replace(path, text, None)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace the text of a file that is there; mode and owner stay, the owner where we may.
+
+    Raises:
+        OSError: If it is not there, or the disk does not take it; the old file is then untouched.
+    """
+    _replace(path, text, path.stat())
+
+
+def _replace(path: Path, text: str, like: os.stat_result | None) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            if like is not None:
+                with suppress(PermissionError):
+                    os.fchown(fd, like.st_uid, like.st_gid)
+                os.fchmod(fd, stat.S_IMODE(like.st_mode))
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError:

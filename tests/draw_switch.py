@@ -31,7 +31,7 @@ async def draw(live: Switching, target: Path) -> None:
     app = ConsoleApp(lambda: ServiceClient(live.paths.control_socket), Settings())
     async with app.run_test(size=(120, 40)) as pilot:
         await asyncio.sleep(WARM_UP_S)
-        command = live.begin("engine", "switch", "beta")
+        command = live.begin("engine", "switch", "beta", "--yes")
         async with ServiceClient(live.paths.control_socket) as service:
             await _starting(service)
         await asyncio.sleep(1)
@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
     with switching_console() as live:
         live.sim("beta", model="kimi-linear-48b", start_s=8, speed=1)
         for name in ("beta", "alpha"):
-            live.succeed("engine", "switch", name)
+            live.succeed("engine", "switch", name, "--yes")
         with load(live.gateway, "coder", clients=4, answer_tokens=300):
             asyncio.run(draw(live, folder / "switch-120x40"))
 

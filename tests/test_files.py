@@ -1,9 +1,10 @@
-"""Locks: who holds one is told as it is, whatever the file says."""
+"""Files that are replaced; and locks: who holds one is told, whatever the file says."""
 
 from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,36 @@ from pathlib import Path
 
 import pytest
 
-from a40console.files import holder_told, holds_open, is_locked, lock_holder
+from a40console.files import (
+    holder_told,
+    holds_open,
+    is_locked,
+    lock_holder,
+    replace_text,
+    write_private,
+)
+
+
+def test_who_reads_a_file_that_is_replaced_still_may(lock: Path) -> None:
+    path = lock.with_name("mine.toml")
+    path.write_text("old")
+    path.chmod(0o644)
+    os.chown(path, os.getuid(), os.getgid())
+    before = path.stat()
+    replace_text(path, "new")
+    after = path.stat()
+    assert path.read_text() == "new"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    write_private(path, "newer")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(FileNotFoundError):
+        replace_text(path.with_name("gone.toml"), "new")
+    assert sorted(each.name for each in path.parent.iterdir()) == ["mine.toml"]
+
 
 TAKER = """
 import fcntl, os, sys, time

@@ -27,10 +27,8 @@ WITHIN_A_PASS = ("vcpu", "clocks", "thread", "speculation")
 YOUNG_S = 2.0
 """So long after its first token a request's passes need not be in the counters yet."""
 
-REMEDY = (
-    "Nothing is wrong: more requests at once share each pass; for one of them alone,"
-    " speculation, a smaller or a quantised model."
-)
+_SHARE = "Nothing is wrong: more requests at once share each pass; for one of them alone,"
+_LIGHTER = "a smaller or a quantised model."
 
 
 def decode(readings: Readings, judged: Mapping[str, Judgement]) -> Judgement:
@@ -57,8 +55,15 @@ def decode(readings: Readings, judged: Mapping[str, Judgement]) -> Judgement:
             *_slowing(judged),
             *_cores(readings, judged),
         ),
-        remedy=REMEDY,
+        remedy=_remedy(readings),
     )
+
+
+def _remedy(readings: Readings) -> str:
+    """What one request alone would gain by; never what is on already, or is refused."""
+    block = readings.snapshot.speculation
+    offered = block.mode == "off" and block.locked_reason is None
+    return f"{_SHARE} {f'speculation, {_LIGHTER}' if offered else _LIGHTER}"
 
 
 def _begun(readings: Readings, decoding: str) -> Judgement:
@@ -72,7 +77,7 @@ def _begun(readings: Readings, decoding: str) -> Judgement:
         return None
     text = f"decode: {decoding}, just begun, nothing waits"
     evidence = (f"{decoding} in decode for at most {duration(YOUNG_S)}", "0 waiting, 0 held")
-    return Spoken(text=text, evidence=evidence, remedy=REMEDY)
+    return Spoken(text=text, evidence=evidence, remedy=_remedy(readings))
 
 
 def bandwidth(readings: Readings) -> list[str]:

@@ -292,7 +292,8 @@ def _busy_gpus(snapshot: Snapshot) -> list[str]:
 
 
 def _with_fix(remedy: str, fix: str) -> str:
-    return f"{remedy} This change of the profile mends it: {fix}." if fix else remedy
+    mends = f"This change of the profile mends it: {fix}." if fix else ""
+    return " ".join(filter(None, (remedy, mends)))
 
 
 def _names(extra: Evidence) -> str:

@@ -130,8 +130,12 @@ async def _serving_engine(
     if engine.state in _STARTABLE:
         await act(client, "engine.start", timeout_s=timeout_s, progress=progress)
     elif engine.state not in (*_COMING, EngineState.SERVING):
+        asleep = engine.state is EngineState.ASLEEP
         raise NotServingError(
-            f"The engine is {engine.state.value}", remedy="See why with: a40console status"
+            f"The engine is {engine.state.value}",
+            remedy="Wake it with: a40console engine wake"
+            if asleep
+            else "See why with: a40console status",
         )
     with progress:
         wait = Wait(invocation.paths, "ready", progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -12,8 +13,13 @@ from a40console.errors import RefusedError, UsageError
 yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool, lost: Sequence[str] = ()) -> None:
     """Return where the operator agrees.
+
+    Args:
+        question: What is asked.
+        yes: Whether it is answered already.
+        lost: What a yes costs, in sentences.
 
     Raises:
         RefusedError: If not.
@@ -22,6 +28,12 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("Nobody is here to be asked", remedy="Say --yes to do it without asking.")
+        raise UsageError(
+            "Nobody is here to be asked",
+            evidence=" ".join((question, *lost)),
+            remedy="Say --yes to do it without asking.",
+        )
+    for sentence in lost:
+        click.echo(printable(sentence), err=True)
     if not click.confirm(printable(question), err=True):
         raise RefusedError("Not confirmed: nothing was done")

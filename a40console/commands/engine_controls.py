@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import click
 
 from a40console.commands.asking import confirm, yes_option
+from a40console.commands.consent import asked
 from a40console.commands.engine_verb import (
     Waiting,
     do_verb,
     drain_argument,
     drain_option,
+    drain_option_that,
     waiting_options,
 )
 from a40console.commands.invocation import Invocation
 from a40console.commands.number import NumberRange
+from a40console.commands.output import printable
+from a40console.commands.running import reach_engine
+from a40console.errors import RefusedError
 from a40console.model.command import BY_ID
+from a40console.model.figures import Missing
+from a40console.model.request_named import none_named, request_named
+from a40console.model.snapshot import Slot
+from a40console.tui.losses import lost_with
 
 
 @click.command()
-@click.argument("slot")
+@click.argument("named", metavar="REQUEST|SLOT")
 @yes_option
 @waiting_options
 @click.pass_obj
-def abort(invocation: Invocation, *, slot: str, yes: bool, waiting: Waiting) -> None:
-    """End the request in SLOT, by the slot's number or the request's id; the others go on."""
-    confirm(f"Slot {slot}: {BY_ID['request.abort'].confirm}", yes=yes)
-    do_verb(invocation, "request.abort", {"request": slot}, waiting, done="It is aborted.")
+def abort(invocation: Invocation, *, named: str, yes: bool, waiting: Waiting) -> None:
+    """End one request, by its id or by the number of the slot that it is in; the others go on.
+
+    A slot is taken again within a second: by its number the request that is in it now is meant,
+    and named before it is ended.
+    """
+    slot = asyncio.run(_named(invocation, named, quiet=waiting.as_json))
+    confirm(BY_ID["request.abort"].confirm, yes=yes, lost=lost_with(slot))
+    if yes and named != slot.request_id and not waiting.as_json:
+        click.echo(printable(f"Slot {slot.slot} holds {slot.request_id}."), err=True)
+    request = {"request": slot.request_id}
+    do_verb(invocation, "request.abort", request, waiting, done="It is aborted.")
+
+
+async def _named(invocation: Invocation, named: str, *, quiet: bool) -> Slot:
+    """The request that is meant.
+
+    Raises:
+        RefusedError: If none runs by that name.
+    """
+    async with await reach_engine(invocation.paths, quiet=quiet) as client:
+        slots = (await client.snapshot()).slots
+    if isinstance(slots, Missing):
+        raise RefusedError("No request can be named", evidence=slots.reason)
+    if (slot := request_named(slots, named)) is not None:
+        return slot
+    message, evidence = none_named(slots, named)
+    raise RefusedError(message, evidence=evidence, remedy="See what runs: a40console status")
 
 
 @click.command("reset-cache")
@@ -34,8 +69,8 @@ def abort(invocation: Invocation, *, slot: str, yes: bool, waiting: Waiting) -> 
 @click.pass_obj
 def reset_cache(invocation: Invocation, *, yes: bool, waiting: Waiting) -> None:
     """Let the engine forget every prompt that it has kept; only while nothing runs."""
-    confirm(BY_ID["cache.reset"].confirm, yes=yes)
-    do_verb(invocation, "cache.reset", {}, waiting, done="The prefix cache is empty.")
+    asks = asked("cache.reset", yes=yes)
+    do_verb(invocation, "cache.reset", {}, waiting, done="The prefix cache is empty.", before=asks)
 
 
 @click.command()
@@ -56,9 +91,9 @@ def sleep(
 
     What runs may end first; what still runs after the drain is cut.
     """
-    confirm(BY_ID["engine.sleep"].confirm, yes=yes)
+    asks = asked("engine.sleep", yes=yes)
     arguments = {"level": level} | drain_argument(drain_s)
-    do_verb(invocation, "engine.sleep", arguments, waiting, done="The engine sleeps.")
+    do_verb(invocation, "engine.sleep", arguments, waiting, done="The engine sleeps.", before=asks)
 
 
 @click.command()
@@ -70,13 +105,7 @@ def wake(invocation: Invocation, *, waiting: Waiting) -> None:
 
 
 @click.command()
-@click.option(
-    "--drain",
-    "drain_s",
-    type=NumberRange(min=0),
-    metavar="S",
-    help="Seconds to wait for what runs; what is left then is told.",
-)
+@drain_option_that("Seconds to wait for what runs; what is left then is told.")
 @waiting_options
 @click.pass_obj
 def drain(invocation: Invocation, *, drain_s: float | None, waiting: Waiting) -> None:

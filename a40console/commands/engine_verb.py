@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from a40console.commands.acting import act, print_result, timeout_option
+from a40console.commands.consent import Before
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.number import NumberRange
-from a40console.commands.output import printable
 from a40console.commands.progress import Progress
 from a40console.commands.running import ensure_service, reach_engine
 from a40console.model.control import CommandResult
-from a40console.service.client import ServiceClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +42,14 @@ def waiting_options(function: Callable[..., None]) -> Callable[..., None]:
     return timeout(no_wait(json_option(collected)))
 
 
-def drain_option(function: Callable[..., None]) -> Callable[..., None]:
-    """`--drain S`, given to the function as `drain_s`."""
-    return click.option(
-        "--drain",
-        "drain_s",
-        type=NumberRange(min=0),
-        metavar="S",
-        help="Seconds that running requests may take to end; then they are cut.",
-    )(function)
+def drain_option_that(meaning: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--drain S`, given to the function as `drain_s`, with what it means there."""
+    return click.option("--drain", "drain_s", type=NumberRange(min=0), metavar="S", help=meaning)
+
+
+drain_option = drain_option_that(
+    "Seconds that running requests may take to end; then they are cut."
+)
 
 
 def drain_argument(seconds: float | None) -> dict[str, str]:
@@ -67,7 +65,7 @@ def do_verb(
     *,
     done: str,
     starts: bool = False,
-    before: Callable[[ServiceClient], Awaitable[str]] | None = None,
+    before: Before | None = None,
 ) -> None:
     """Run one verb and tell its result.
 
@@ -78,14 +76,14 @@ def do_verb(
         waiting: How long, and how it is told.
         done: What is said of its end where it says nothing itself.
         starts: With a service started for it if need be.
-        before: What is said before it begins.
+        before: Says what it costs, and asks where somebody loses by it.
     """
 
     async def run() -> CommandResult:
         reach = ensure_service if starts else reach_engine
         async with await reach(invocation.paths, quiet=waiting.as_json) as client:
-            if before is not None and not waiting.as_json and (text := await before(client)):
-                click.echo(printable(text), err=True)
+            if before is not None:
+                await before(client)
             if waiting.no_wait:
                 return await client.start(verb, **arguments)
             progress = Progress(quiet=waiting.as_json)

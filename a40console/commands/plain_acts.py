@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +14,16 @@ from a40console.commands.sentences import Detail, explained, sentence, spoken
 from a40console.commands.session_words import session_sentences
 from a40console.commands.verdict import cost_line
 from a40console.errors import ConsoleError
-from a40console.model import switch_cost
+from a40console.model import switch_cost, turning
 from a40console.model.command import COMMANDS, Command
 from a40console.model.control import CommandResult, ProfileSummary, Trouble
 from a40console.model.snapshot import Snapshot
 from a40console.service.client import ServiceClient
 from a40console.tui import format as fmt
-from a40console.tui.availability import why_not
+from a40console.tui.availability import runnable_first, why_not
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.keymap import Keymap
+from a40console.tui.losses import at_stake, losses
 from a40console.tui.past import Past
 from a40console.tui.plain_text import engine_text
 from a40console.tui.reading import Link, Reading
@@ -148,9 +149,8 @@ class Acts:
                 self._say("Nothing done.")
                 return
             arguments[command.argument] = chosen
-        if command.id == "engine.switch":
-            for text in switch_cost.told(await self._client.switch_cost(arguments["profile"])):
-                self._say(sentence(text))
+        for text in await self._costs(command, arguments):
+            self._say(sentence(text))
         if command.confirm and not await self._confirmed(command):
             self._say("Nothing done.")
             return
@@ -163,6 +163,19 @@ class Acts:
         refuse_failure(result)
         self._tell_result(command, result)
 
+    async def _costs(self, command: Command, arguments: Mapping[str, str]) -> Sequence[str]:
+        """What a command takes and loses, for the question that comes then."""
+        snapshot = self._desk.reading.snapshot
+        match command.id:
+            case "engine.switch":
+                return switch_cost.told(await self._client.switch_cost(arguments["profile"]))
+            case "engine.speculation":
+                way = await self._client.speculation_way(arguments["mode"])
+                stops = way.how == "restart"
+                return [*turning.told(way), *(at_stake(snapshot) if stops else ())]
+        stops = command.id in ("engine.stop", "engine.restart", "engine.sleep", "service.stop")
+        return [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot)]
+
     async def _choose(self, command: Command) -> str:
         if command.argument == "fix":
             return await self._shown_fix()
@@ -170,7 +183,7 @@ class Acts:
             return await self._shown_changes()
         if command.argument != "profile":
             return await self._question(f"{command.title}: which {command.argument}?")
-        profiles = await self._client.profiles()
+        profiles = runnable_first(await self._client.profiles())
         self._say(f"{command.title}. Type a number or a name; an empty line cancels.")
         for number, profile in enumerate(profiles, start=1):
             self._say(_profile(number, profile))
@@ -195,6 +208,10 @@ class Acts:
         if not found.changes:
             self._say(sentence(f"{found.profile} runs as its file says"))
             return ""
+        if found.needs_restart:
+            snapshot = self._desk.reading.snapshot
+            for text in (*at_stake(snapshot), *losses("engine.apply", snapshot)):
+                self._say(sentence(text))
         typed = await self._question("Type yes to apply them.")
         return found.id if typed.lower() in ("y", "yes") else ""
 

@@ -9,8 +9,9 @@ import click
 
 from a40console.commands.acting import act, print_result, timeout_option
 from a40console.commands.asking import confirm, yes_option
+from a40console.commands.consent import lost_by
+from a40console.commands.engine_verb import drain_argument, drain_option_that
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.number import NumberRange
 from a40console.commands.output import print_json, printable
 from a40console.commands.progress import Progress
 from a40console.commands.running import reach_engine
@@ -50,12 +51,8 @@ def diff(invocation: Invocation, *, name: str | None, check: bool, as_json: bool
 
 @click.command()
 @yes_option
-@click.option(
-    "--drain",
-    "drain_s",
-    type=NumberRange(min=0),
-    metavar="S",
-    help="Seconds that running requests may take to end before a restart; then they are cut.",
+@drain_option_that(
+    "Seconds that running requests may take to end before a restart; then they are cut."
 )
 @timeout_option("Seconds to wait for it, which goes on after them")
 @json_option
@@ -72,8 +69,8 @@ def apply(
 
     Price, titles, routes, limits of time and what else the engine is not told of change while it
     runs. What it reads when it starts takes a restart, which is asked for; clients wait meanwhile,
-    and a start that fails puts back what served. With --json and without --yes it tells what it
-    would do.
+    and a start that fails puts back what served. Without a terminal a restart needs --yes;
+    `profiles diff` only tells.
     """
     asyncio.run(_apply(invocation, yes=yes, drain_s=drain_s, timeout_s=timeout_s, as_json=as_json))
 
@@ -88,19 +85,16 @@ async def _apply(
 ) -> None:
     async with await reach_engine(invocation.paths, quiet=as_json) as client:
         found = await client.changes()
-        if as_json and not yes:
-            print_json({"diff": found, "needs_restart": found.needs_restart})
-            return
         if not as_json:
             for line in described(found):
                 click.echo(printable(line))
         if not found.changes and not as_json:
             return
         if found.needs_restart:
-            confirm("Restart the engine with it? Clients wait meanwhile.", yes=yes)
-        arguments = {"changes": found.id} if found.id else {}
-        if drain_s is not None:
-            arguments["drain_s"] = f"{drain_s:g}"
+            question = "Restart the engine with it? Clients wait meanwhile."
+            lost = [] if yes else await lost_by(client, "engine.apply")
+            confirm(question, yes=yes, lost=lost)
+        arguments = ({"changes": found.id} if found.id else {}) | drain_argument(drain_s)
         progress = Progress(quiet=as_json)
         done = await act(
             client, "engine.apply", timeout_s=timeout_s, progress=progress, **arguments

@@ -22,13 +22,13 @@ from a40console.commands.toml_place import line_of
 from a40console.engines import command as launch
 from a40console.engines.capability import find_program
 from a40console.engines.speculation_cost import costs_of_ready
-from a40console.errors import CheckFailedError, RefusedError
+from a40console.errors import CheckFailedError, RefusedError, UsageError
 from a40console.model.control import ProfileSummary
 from a40console.model.profile import ModelFile, Profile, Speculation, TokenPrice
 from a40console.operations.catalogue import summarise
 from a40console.operations.ladder import rung_in_words, rungs
 from a40console.paths import Paths
-from a40console.profiles.loader import load_profiles, parse_profile
+from a40console.profiles.loader import load_profiles, parse_profile, profile_text
 from a40console.telemetry.cgroup import Cgroups
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -125,7 +125,7 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+@click.argument("named", metavar="[PROFILE|FILE]", required=False)
 @click.option(
     "--flags",
     "read_flags",
@@ -134,13 +134,15 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
 )
 @json_option
 @click.pass_obj
-def check(invocation: Invocation, *, file: Path | None, read_flags: bool, as_json: bool) -> None:
-    """Check FILE, or every profile: exit code 6 and file, line and key of what is wrong.
+def check(invocation: Invocation, *, named: str | None, read_flags: bool, as_json: bool) -> None:
+    """Check a profile by its name or file, or every one.
+
+    Exit code 6, with file, line and key, where something is wrong.
 
     What is right is told with whether it runs here: program, flags, GPU, memory and model.
     """
     paths = invocation.paths
-    faults, profiles = _check_file(file, paths) if file else _check_all(paths)
+    faults, profiles = _check_all(paths) if named is None else _check_named(named, paths)
     if faults:
         raise CheckFailedError(
             "A profile is wrong" if len(faults) == 1 else f"{len(faults)} profiles are wrong",
@@ -167,11 +169,30 @@ def _check_all(paths: Paths) -> tuple[list[str], list[Profile]]:
     return faults, [found.profiles[name] for name in sorted(found.profiles)]
 
 
+def _check_named(named: str, paths: Paths) -> tuple[list[str], list[Profile]]:
+    """Of a file where there is one of that name, else of the profile.
+
+    Raises:
+        UsageError: If it is neither.
+    """
+    if Path(named).exists():
+        return _check_file(Path(named), paths)
+    if "/" in named or named.endswith(".toml"):
+        raise UsageError(f"There is no file {named}", remedy="By its name: profiles check NAME")
+    found = load_profiles(paths.profiles)
+    broken = {file.stem: file for file in found.failures if file.suffix == ".toml"}
+    if named in broken:
+        return [_placed(broken[named], found.failures[broken[named]])], []
+    profile = found.find(named)
+    why = _refusal(profile, paths)
+    return [] if why is None else [f"{found.origins[named]}: {why}"], [profile]
+
+
 def _check_file(file: Path, paths: Paths) -> tuple[list[str], list[Profile]]:
     if not file.is_file():
         return [f"{file}: not a regular file"], []
     try:
-        profile = parse_profile(file.read_text(encoding="utf-8"), file.stem)
+        profile = parse_profile(profile_text(file), file.stem)
     except (OSError, ValueError) as error:
         return [_placed(file, f"{file}: {error}")], []
     why = _refusal(profile, paths)
@@ -192,8 +213,8 @@ def _placed(file: Path, why: str) -> str:
     if not file.is_file():  # a pipe would be waited for
         return why
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = profile_text(file)
+    except (OSError, ValueError):
         return why
     placed = []
     for fault in _NEXT_FAULT.split(why.removeprefix(f"{file}: ")):

@@ -62,8 +62,9 @@ def fit(
 ) -> None:
     """Whether a model fits: weights, cache, overhead; 6 where not, 5 where it cannot be told.
 
-    Without PROFILE all of them, and exit code 0. Measured figures of an earlier start are kept
-    apart from those worked out (≈).
+    Without PROFILE all of them, and the exit code of the worst; simulated and attached ones, which
+    hold no model here, do not count. Measured figures of an earlier start are kept apart from those
+    worked out (≈).
     """
     found = load_profiles(invocation.paths.profiles)
     machine = machine_here(invocation.paths, vram_gib, gpus)
@@ -76,7 +77,9 @@ def fit(
             _print_all(invocation, fits)
         for why in found.failures.values():
             note(why)
-        return
+        held = {profile.name for profile in profiles if profile.kind not in ("sim", "attached")}
+        verdicts = [answer.verdict for answer in fits if answer.profile in held]
+        click.get_current_context().exit(max((_CODES[v] for v in verdicts), default=Exit.DONE))
     answer = fit_on(found.find(name), invocation.paths, machine)
     if as_json:
         print_json({"fit": answer})
@@ -194,7 +197,7 @@ def machine_here(paths: Paths, vram_gib: float | None = None, gpus: int | None =
     seen = sampler.view()
     vram = smallest_gpu_bytes(seen)
     if isinstance(seen, Missing) or isinstance(vram, Missing):
-        return Machine(NO_GPU, gpus or 1, 0, host)
+        return Machine(NO_GPU, gpus or 0, 0, host)
     used = max(int(number(gpu.memory_used_bytes) or 0) for gpu in seen)
     return Machine(vram, gpus or len(seen), 0 if engine_lives(paths) else used, host)
 

@@ -17,6 +17,9 @@ _LOOKS: dict[str, frozenset[str]] = {
 }
 """Of commands with verbs of their own, those verbs that only look."""
 
+_TELLS = ((("engine", "switch"), "--cost"), (("engine", "install"), "--list"))
+"""Verbs that act, and the option with which they only tell."""
+
 _HELP = frozenset({"--help", "-h"})
 
 
@@ -48,9 +51,9 @@ def acts(words: Sequence[str]) -> bool:
     options = words[: words.index("--")] if "--" in words else words
     if not words or _HELP.intersection(options):
         return False
-    verb = words[1] if len(words) > 1 else ""
-    if words[:2] == ["engine", "switch"] and "--cost" in options:  # which only tells
+    if any(tuple(words[:2]) == verb and option in options for verb, option in _TELLS):
         return False
+    verb = words[1] if len(words) > 1 else ""
     if words[0] in _LOOKS:
         return bool(verb) and not verb.startswith("-") and verb not in _LOOKS[words[0]]
     return words[0] in _ACT or (words[0] == "endpoint" and "--start" in words)

@@ -99,6 +99,8 @@ def status_text(snapshot: Snapshot) -> list[RenderableType]:
     verdict = Text(serving, no_wrap=True, overflow="ellipsis")
     verdict.stylize(_STYLES[mood(snapshot.engine.state)], 0, len(serving.split("   ")[0]))
     parts: list[RenderableType] = [verdict, Text(limit), Text(cost)]
+    if snapshot.engine.state is EngineState.ASLEEP:
+        parts.append(Text("Wake it: a40console engine wake"))
     if isinstance(snapshot.slots, Missing):
         parts.append(Text(printable(f"slots  –  {snapshot.slots.reason}")))
     elif snapshot.slots:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import click
 
@@ -10,6 +11,7 @@ from a40console.commands.invocation import Invocation
 from a40console.commands.output import print_json, printable
 from a40console.commands.running import reach_engine
 from a40console.model.switch_cost import SwitchCost, told
+from a40console.service.client import ServiceClient
 
 
 def tell_cost(invocation: Invocation, profile: str, *, as_json: bool) -> None:
@@ -25,3 +27,8 @@ def tell_cost(invocation: Invocation, profile: str, *, as_json: bool) -> None:
         return
     for sentence in told(cost):
         click.echo(printable(sentence))
+
+
+async def costs_of_switch(profile: str, client: ServiceClient) -> Sequence[str]:
+    """The cost in sentences, for the switch itself."""
+    return told(await client.switch_cost(profile))

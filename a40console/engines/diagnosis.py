@@ -14,6 +14,7 @@ from typing import Literal
 from a40console.engines import attached_faults, llamacpp, llamacpp_faults, vllm, vllm_faults
 from a40console.engines.faults import Fault, FaultKind
 from a40console.engines.logs import strip_escapes
+from a40console.engines.memory_asked import more_room
 from a40console.engines.nearest import found_words
 from a40console.engines.phases import ORDER
 from a40console.engines.readiness import PhaseTracker
@@ -46,6 +47,7 @@ _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM
 _EVERYDAY = re.compile(r"(?:\([\w.-]+ pid=\d+\) )?(?:INFO|DEBUG)\b|\d+\.\d\d\.\d{3}\.\d{3} [ID] ")
 """A line of the log, prefix and all, that vLLM or llama.cpp says is no complaint."""
 
+_CACHE_TOO_SMALL = "kv-cache-too-small"
 _GPU_FULL = "cuda-oom"
 _GPU_FULL_AT = {
     "load": (
@@ -87,6 +89,9 @@ class Ending:
 
     after_s: float | None = None
     """Seconds from the start to the end."""
+
+    longest_context: int = 0
+    """What the model was made for, in tokens; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +220,7 @@ def _faults_of(profile: Profile) -> tuple[Fault, ...]:
 
 
 def _explain(fault: Fault, match: re.Match[str], ending: Ending) -> Diagnosis:
-    text, words = match.string, found_words(fault.code, match)
+    text, words = match.string, _words(fault.code, match, ending)
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
     passage = text[begin:] if end < 0 else text[begin:end]
@@ -230,6 +235,14 @@ def _explain(fault: Fault, match: re.Match[str], ending: Ending) -> Diagnosis:
         remedy=remedy,
         fix=fix_for(code, words, ending.profile),
     )
+
+
+def _words(code: str, match: re.Match[str], ending: Ending) -> dict[str, str]:
+    """What a fault's cause and remedy may name; no context that is beyond the model."""
+    words = found_words(code, match) | {"room": more_room(ending.profile)}
+    if code == _CACHE_TOO_SMALL and ending.longest_context and words.get("most"):
+        words["most"] = str(min(int(words["most"]), ending.longest_context))
+    return words
 
 
 def _core_death(ending: Ending, written: Sequence[tuple[str, str]]) -> Diagnosis | None:

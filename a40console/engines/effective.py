@@ -113,7 +113,7 @@ def with_cache_config(
         entry.setting
         for entry in kept
         if isinstance(entry.effective, Missing)
-        or _same(entry.setting, said.get(entry.setting, entry.effective), entry.effective)
+        or _same(entry.setting, entry.effective, said.get(entry.setting, entry.effective))
     }
     fresh = tuple(
         Difference(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from a40console.engines import known_lines, llamacpp, llamacpp_faults, vllm, vllm_faults
 from a40console.engines.logs import strip_escapes
+from a40console.engines.memory_asked import more_room
 from a40console.engines.nearest import found_words
 from a40console.model.engine_log import LogMeaning
 
@@ -22,7 +23,7 @@ def explain_passage(text: str, *, vllm_lines: bool, starting: bool) -> LogMeanin
         if fault.only_starting and not starting:
             continue
         if (match := fault.regex.search(message)) is not None:
-            words = found_words(fault.code, match)
+            words = found_words(fault.code, match) | {"room": more_room(None)}
             cause, remedy = fault.cause.format(**words), fault.remedy.format(**words)
             return LogMeaning(cause=cause, remedy=remedy)
     for known in known_lines.VLLM if vllm_lines else known_lines.LLAMACPP:

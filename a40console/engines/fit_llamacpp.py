@@ -118,7 +118,7 @@ def _judged(
         "longest_tokens": Estimated(float(longest // slots)),
         "verdict": "fits" if fits(asked) else "too_large",
         "judged_by": "predicted",
-        "remedies": () if fits(asked) else tuple(_remedies(profile, asked, longest, slots)),
+        "remedies": () if fits(asked) else tuple(_remedies(profile, shape, asked, longest, slots)),
     }
     verb = "fit" if fits(asked) else "do not fit"
     where = f"{devices} GPUs of {gib(memory)}" if devices > 1 else gib(memory)
@@ -130,9 +130,11 @@ def _judged(
     return unknown(profile, reason, **known)
 
 
-def _remedies(profile: Profile, asked: int, longest: int, slots: int) -> list[Remedy]:
+def _remedies(
+    profile: Profile, shape: ModelShape, asked: int, longest: int, slots: int
+) -> list[Remedy]:
     found = []
-    if (context := rounded_context(longest // slots)) > 0:
+    if (context := rounded_context(shape.within(longest // slots))) > 0:
         found.append(
             Remedy(
                 setting="max_model_len",

@@ -56,6 +56,11 @@ class _Case:
         return self.asked.tensor_parallel * self.asked.pipeline_parallel
 
     @property
+    def lacks_devices(self) -> bool:
+        """Whether GPUs are seen, and fewer than it asks for."""
+        return self.on_gpu and 0 < self.devices_here < self.devices
+
+    @property
     def usable(self) -> Figure:
         if isinstance(self.memory_bytes, Missing) or not self.on_gpu:
             return self.memory_bytes
@@ -178,7 +183,7 @@ def _known(case: _Case) -> dict[str, Any]:
 
 def _refusal(case: _Case) -> str:
     """Why it does not fit whatever its cache; empty where that decides."""
-    if case.on_gpu and case.devices > case.devices_here:
+    if case.lacks_devices:
         return f"it asks for {case.devices} GPUs, and {case.devices_here} {_are(case.devices_here)}"
     if isinstance(case.memory_bytes, Missing):
         return ""
@@ -231,8 +236,8 @@ def _remedies(case: _Case) -> Iterator[Remedy]:
     asked, shape, context = case.asked, case.shape, case.asked.context_tokens
     if isinstance(context, Missing):
         return
-    if case.devices <= case.devices_here and (room := number(case.room)) is not None:
-        yield from context_remedy(context, case.layout.longest(int(room)))
+    if not case.lacks_devices and (room := number(case.room)) is not None:
+        yield from context_remedy(context, shape.within(case.layout.longest(int(room))))
     if not case.on_gpu or asked.cache_bytes is not None or isinstance(case.memory_bytes, Missing):
         return
     if not (asked.cache_type.startswith("fp8") or shape.latent_dim or shape.recurrent_layers):
@@ -242,7 +247,7 @@ def _remedies(case: _Case) -> Iterator[Remedy]:
     whole = case.layout.bytes_for(context) + (number(case.weights) or 0.0)
     share = (whole + (number(case.overhead) or 0.0)) / case.memory_bytes
     named = case.profile.gpu_memory_utilization is not None
-    if case.devices <= case.devices_here:
+    if not case.lacks_devices:
         held = case.taken_bytes / case.memory_bytes
         yield from utilization_remedy(asked.utilization, named, share, held)
     yield from _fewer_sequences(case)

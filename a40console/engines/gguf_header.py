@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +15,7 @@ MOST_KEYS = 100_000
 MOST_ITEMS = 10_000_000
 _STRING, _ARRAY = 8, 9
 _PLAIN = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_DAMAGED = (KeyError, ValueError, TypeError, struct.error, ZeroDivisionError, OverflowError)
 KEPT_ITEMS = 4096
 """Of an array; a vocabulary is longer and only its length is wanted."""
 
@@ -26,7 +28,7 @@ def gguf_shape(file: Path) -> ModelShape | Missing:
         return _shape(header, _parts_bytes(file), file.name)
     except OSError as error:
         return Missing(f"{file.name} cannot be read: {error.strerror}")
-    except (KeyError, ValueError, TypeError, struct.error, ZeroDivisionError) as error:
+    except (*_DAMAGED, RecursionError) as error:
         return Missing(f"{file.name} is no GGUF file that is understood: {error}")
 
 
@@ -108,6 +110,6 @@ def _parts_bytes(file: Path) -> int:
     """The file, or all parts of one that is divided: `name-00001-of-00005.gguf`."""
     stem, _, count = file.stem.rpartition("-of-")
     if count.isdecimal() and stem[-6:-5] == "-" and stem[-5:].isdecimal():
-        parts = list(file.parent.glob(f"{stem[:-5]}*-of-{count}.gguf"))
+        parts = list(file.parent.glob(f"{escape(stem[:-5])}*-of-{count}.gguf"))
         return sum(part.stat().st_size for part in parts)
     return file.stat().st_size

@@ -33,6 +33,7 @@ _FLAGS = {
     "block": ("--block-size",),
 }
 _CACHE_TYPES = ("--kv-cache-dtype",)
+_FULL_PRECISION = frozenset({"auto", "bfloat16", "float16", "half", "float32"})
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG]?)i?")
 _TIMES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -63,7 +64,7 @@ def memory_asked(
     speculates = profile.speculation is not None and profile.speculation.ready
     depth = profile.speculation.tokens if profile.speculation is not None and speculates else 0
     batched = int(own.get("batched") or vllm.batched_tokens(profile) or 0)
-    kind = own_word(profile.arguments, _CACHE_TYPES) or profile.kv_cache_dtype or "auto"
+    kind = _cache_type(profile)
     if (element_bytes := cache_element_bytes(kind, shape)) is None:
         return Missing(f"how much a cache of type {kind} takes is not known here")
     context = int(own.get("context") or profile.max_model_len or shape.longest_context)
@@ -74,7 +75,7 @@ def memory_asked(
         sequences=int(own.get("sequences") or profile.max_running or (1024 if large else 256)),
         tensor_parallel=divided,
         pipeline_parallel=max(1, int(own.get("pipeline_parallel", 1))),
-        utilization=own.get("utilization") or profile.gpu_memory_utilization or DEFAULT_UTILIZATION,
+        utilization=_utilization(profile, own),
         cache_bytes=fixed_cache_bytes(profile.environment, own) if on_cpu else _own_cache(own),
         cache=CacheAsked(
             element_bytes=element_bytes,
@@ -104,6 +105,36 @@ def cache_element_bytes(kind: str, shape: ModelShape) -> int | None:
     if kind.startswith("fp8") or kind == "int8":
         return 1
     return {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4}.get(kind)
+
+
+def more_room(profile: Profile | None) -> str:
+    """What else would leave the cache more room, as a sentence; only what is not asked already.
+
+    Args:
+        profile: What was started; None where that is not known.
+    """
+    own = own_amounts(profile.arguments) if profile is not None else {}
+    found = []
+    if profile is None or _utilization(profile, own) < DEFAULT_UTILIZATION:
+        found.append("raise gpu_memory_utilization")
+    if profile is None or int(own.get("sequences") or profile.max_running or 2) > 1:
+        found.append("lower max_running")
+    if profile is None or _cache_type(profile) in _FULL_PRECISION:
+        found.append("set kv_cache_dtype = 'fp8'")
+    return f" Or {' or '.join(found)}." if found else ""
+
+
+def utilization(profile: Profile) -> float:
+    """The share of a GPU that a vLLM is to take."""
+    return _utilization(profile, own_amounts(profile.arguments))
+
+
+def _utilization(profile: Profile, own: Mapping[str, float]) -> float:
+    return own.get("utilization") or profile.gpu_memory_utilization or DEFAULT_UTILIZATION
+
+
+def _cache_type(profile: Profile) -> str:
+    return own_word(profile.arguments, _CACHE_TYPES) or profile.kv_cache_dtype or "auto"
 
 
 def own_amounts(arguments: Sequence[str]) -> dict[str, float]:

@@ -45,6 +45,19 @@ def find_shape(
     return found
 
 
+def longest_context(profile: Profile, environment: Mapping[str, str]) -> int:
+    """Tokens that a vLLM's model was made for; 0 where that is not known.
+
+    Args:
+        profile: Names the model.
+        environment: Names the hub's cache.
+    """
+    if profile.kind != "vllm":
+        return profile.shape.longest_context if profile.shape is not None else 0
+    shape = find_shape(profile, Path(), environment)
+    return 0 if isinstance(shape, Missing) else shape.longest_context
+
+
 def folder_shape(folder: Path) -> ModelShape | Missing:
     """The shape by a folder's `config.json` and weight files."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from a40console.engines.faults import Fault
 
 _SMALLER = "Lower max_running, max_model_len or gpu_memory_utilization in the profile."
-_TO_KV = "raise gpu_memory_utilization, lower max_running, or set kv_cache_dtype = 'fp8'."
 
 MEMORY_AND_DISK = (
     Fault(
@@ -23,7 +22,7 @@ MEMORY_AND_DISK = (
         r"is larger than the available KV cache memory \((?P<have>[\d.]+) GiB\)\. Based on the "
         r"available memory, the estimated maximum model length is (?P<most>\d+)",
         "the KV cache has {have} GiB, and one request of {asked} tokens needs {need}",
-        f"Set max_model_len = {{most}}, which vLLM estimates to fit, or {_TO_KV}",
+        "Set max_model_len = {most}, which vLLM estimates to fit.{room}",
     ),
     Fault(
         "kv-cache-too-small",
@@ -31,7 +30,7 @@ MEMORY_AND_DISK = (
         r"model's max seq len \((?P<asked>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which "
         r"is larger than the available KV cache memory \((?P<have>[\d.]+) GiB\)",
         "the KV cache has {have} GiB, and one request of {asked} tokens needs {need}",
-        f"Lower max_model_len, {_TO_KV}",
+        "Lower max_model_len.{room}",
     ),
     Fault(
         "kv-cache-none",

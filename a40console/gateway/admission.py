@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from a40console.gateway.address import written_address
 from a40console.gateway.anthropic.identity import identity_of
-from a40console.gateway.asking import ask_engine
+from a40console.gateway.asking import NoAnswerRefusal, ask_engine
 from a40console.gateway.bodies import Body
 from a40console.gateway.clients import shown
 from a40console.gateway.hold import AdmissionGate
@@ -64,14 +64,28 @@ class Doors(Protocol):
 class Admission:
     """One request's; one that is not metered is held without a row."""
 
-    __slots__ = ("_again", "_body", "_doors", "_inside", "_kept", "_passage", "_scope")
+    __slots__ = (
+        "_again",
+        "_body",
+        "_doors",
+        "_inside",
+        "_is_kept",
+        "_number",
+        "_passage",
+        "_scope",
+        "_size",
+    )
 
     def __init__(self, doors: Doors, scope: Scope, passage: Passage | None) -> None:
         self._doors = doors
         self._scope = scope
         self._passage = passage
+        self._number: int | None = None
         self._body: Body | None = None
-        self._kept = 0
+        """As long as it may come to a second sending."""
+
+        self._size = 0
+        self._is_kept = False
         self._inside = False
         self._again = False
 
@@ -82,18 +96,34 @@ class Admission:
             Refusal: If there is no room to wait, or the wait was too long.
         """
         gate, passage = self._doors.gate, self._passage
-        if gate.is_free:
-            gate.under_way += 1
-        else:
-            if passage is not None:
-                self._show(passage, body)
-            await gate.enter(body.length)
+        if self._number is None:
+            self._number = gate.number()
+        if passage is not None and not gate.is_free:
+            self._show(passage, body)
+        await gate.enter(body.length, self._number, is_back=self._again)
         self._inside = True
-        if self._body is None:
-            self._body = body
-            if gate.keep(body.length):
-                self._kept = body.length
-                body.keep()
+        self._keep(body)
+
+    async def enter_unserved(self, body: Body) -> None:
+        """Pass at once where an engine serves, whoever is held; where none does, as `enter`.
+
+        For what is answered without generating anything.
+
+        Raises:
+            Refusal: As of `enter`.
+        """
+        if self._doors.state.current() is None:
+            await self.enter(body)
+        else:
+            self._keep(body)
+
+    def _keep(self, body: Body) -> None:
+        if self._again:
+            return
+        self._body, self._size = body, body.length
+        self._is_kept = self._doors.gate.keep(self._size)
+        if self._is_kept:
+            body.keep()
 
     @property
     def again(self) -> bool:
@@ -102,10 +132,11 @@ class Admission:
 
     def begun(self) -> None:
         """Something of the answer reaches the client: it is not sent again."""
-        if self._kept and self._body is not None:
-            self._doors.gate.let_body_go(self._kept)
-            self._body.let_go()
-            self._kept = 0
+        body, self._body = self._body, None
+        if body is not None and self._is_kept:
+            self._is_kept = False
+            self._doors.gate.let_body_go(self._size)
+            body.let_go()
 
     def over(self) -> None:
         """It is over, or to be begun again."""
@@ -114,16 +145,24 @@ class Admission:
             self._inside = False
             self._doors.gate.leave()
 
-    async def lost(self, upstream: Upstream) -> bool:
+    async def lost(self, upstream: Upstream, *, answered: bool) -> bool:
         """Whether it is to be sent again: the engine that was asked is dead or dying.
 
         To be asked where an answer failed of which nothing has reached the client. Where an engine
-        lives, what it answers stands.
+        lives, what it answers stands; `answered` where it did, in words of its own.
         """
-        if self._again or not self._kept or not await self._is_gone(upstream):
+        if self._again or self._body is None or not await self._is_gone(upstream, answered):
             return False
-        self._again = True
-        return True
+        if self._is_kept:
+            self._again = True
+        elif self._passage is not None:
+            self._doors.gate.on_unkept(self._passage, self._size)
+        return self._again
+
+    async def lost_by(self, upstream: Upstream, refusal: Refusal) -> bool:
+        """Whether a question that was answered so is to be asked again."""
+        answered = not isinstance(refusal, NoAnswerRefusal)
+        return refusal.status in DYING and await self.lost(upstream, answered=answered)
 
     def begin_again(self) -> None:
         """Stand before the gate once more, as it came."""
@@ -145,31 +184,40 @@ class Admission:
         headers, address = Headers(scope=self._scope), written_address(self._scope)
         self._doors.book.waits(passage, identity_of(headers, address, said.get("metadata")))
 
-    async def _is_gone(self, upstream: Upstream) -> bool:
+    async def _is_gone(self, upstream: Upstream, answered: bool) -> bool:
         """Whether the engine is no more, and another is expected in its place."""
-        gate = self._doors.gate
-        lives = await self._is_healthy(upstream)
-        left_s, unexpected_s = gate.patience_s, _UNEXPECTED_S
-        while left_s > 0:
-            now = self._doors.state.current()
-            if now is not None and now.run_id != upstream.run_id:
+        gate, state, clock = self._doors.gate, self._doors.state, asyncio.get_running_loop().time
+        seen_at_s = clock()
+        give_up_at_s = seen_at_s + gate.patience_s
+        lives: bool | None = None
+        while (left_s := give_up_at_s - clock()) > 0:
+            if self._is_replaced(upstream):
                 return True
-            if gate.closed is not None:
-                if now is None or not lives:
-                    return True
-                lives = await self._is_healthy(upstream)  # one that is being stopped, soon not
-            elif lives or unexpected_s <= 0:
+            if lives is None or (lives and gate.closed is not None):  # one that stops: soon not
+                lives = await self._is_healthy(upstream, min(_HEALTH_S, left_s))
+            if not lives and gate.closed is not None:
+                return True
+            if lives and (answered or gate.closed is None):
                 return False
-            unexpected_s -= _LOOK_PERIOD_S if now is None else 0
-            left_s -= _LOOK_PERIOD_S
+            if state.current() is not None:
+                seen_at_s = clock()
+            elif clock() - seen_at_s > _UNEXPECTED_S:
+                return False
             await asyncio.sleep(_LOOK_PERIOD_S)
         return False
 
-    async def _is_healthy(self, upstream: Upstream) -> bool:
+    def _is_replaced(self, upstream: Upstream) -> bool:
+        """Whether another engine serves by now, or is waited for."""
+        now = self._doors.state.current()
+        if now is None:
+            return self._doors.gate.closed is not None
+        return now.run_id != upstream.run_id
+
+    async def _is_healthy(self, upstream: Upstream, timeout_s: float) -> bool:
         """Whether the engine says so: one whose core has died answers 503 until it exits."""
         sessions = self._doors.sessions
         try:
-            said = await ask_engine(sessions, upstream, "/health", timeout_s=_HEALTH_S)
+            said = await ask_engine(sessions, upstream, "/health", timeout_s=timeout_s)
         except Refusal as refusal:
             return refusal.status == 529  # busy is not dead
         return said.status < 500

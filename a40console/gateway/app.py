@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from a40console.gateway.address import AnyPrefix
 from a40console.gateway.allocator import return_freed_memory
@@ -28,6 +28,7 @@ from a40console.gateway.dialect import DialectOf
 from a40console.gateway.faults import FaultsWithoutTexts
 from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Meter
+from a40console.gateway.model_names import ModelNames, NamesOf
 from a40console.gateway.passthrough import Passthrough
 from a40console.gateway.probing import Dialects
 from a40console.gateway.reading import BodyReading
@@ -55,6 +56,9 @@ class Collaborators:
     """Follows the sessions; without one they are followed for nobody."""
 
     timing: Timing = TIMING
+    names: NamesOf | None = None
+    """Under which an OpenAI client's model is asked of the engine."""
+
     gate: AdmissionGate | None = None
     """Holds requests while the engine is switched; without one none is ever held."""
 
@@ -81,18 +85,12 @@ def build_gateway(
     held = budget or HeldBudget(limits.held_bytes)
     known = collaborators.dialects or Dialects(session_factory=collaborators.session_factory)
     book = collaborators.book or SessionBook(clock=meter.clock)
-    timing, reading = collaborators.timing, BodyReading()
+    names, timing = collaborators.names or ModelNames(), collaborators.timing
     gate = collaborators.gate or AdmissionGate(patience_s=0)
-    shared = Passthrough(upstream, gate, meter, sessions, held, limits, book, timing)
+    shared = Passthrough(upstream, gate, meter, sessions, held, limits, book, timing, names)
     messages = MessagesDoors(
-        upstream, gate, meter, sessions, held, limits, known, book, timing, reading
+        upstream, gate, meter, sessions, held, limits, known, book, timing, BodyReading()
     )
-    counting = CountRoute(messages, TokenCounter(sessions))
-    catalogue = Catalogue(upstream, known, sessions)
-
-    async def health(request: Request) -> Response:
-        engine = "serving" if upstream.current() else upstream.why_not().phase
-        return JSONResponse({"status": "ok", "engine": engine})
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -100,19 +98,8 @@ def build_gateway(
         yield
         await sessions.close()
 
-    post, get = ["POST"], ["GET"]
     app = Starlette(
-        routes=[
-            Route("/v1/messages", MessagesRoute(messages), methods=post),
-            Route("/v1/chat/completions", MeteredRoute(shared, "chat"), methods=post),
-            Route("/v1/completions", MeteredRoute(shared, "completions"), methods=post),
-            Route("/v1/messages/count_tokens", counting, methods=post),
-            Route("/v1/models", catalogue.models, methods=get),
-            Route("/v1/models/{name:path}", catalogue.model, methods=get),
-            Route("/version", PlainRoute(shared), methods=get),
-            Route("/health", health, methods=get),
-            *hello_routes(),
-        ],
+        routes=_routes(shared, messages),
         middleware=[
             Middleware(FaultsWithoutTexts),
             Middleware(AnyPrefix),
@@ -124,6 +111,28 @@ def build_gateway(
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _routes(shared: Passthrough, messages: MessagesDoors) -> list[BaseRoute]:
+    state, post, get = shared.state, ["POST"], ["GET"]
+    counting = CountRoute(messages, TokenCounter(messages.sessions))
+    catalogue = Catalogue(messages)
+
+    async def health(request: Request) -> Response:
+        engine = "serving" if state.current() else state.why_not().phase
+        return JSONResponse({"status": "ok", "engine": engine})
+
+    return [
+        Route("/v1/messages", MessagesRoute(messages), methods=post),
+        Route("/v1/chat/completions", MeteredRoute(shared, "chat"), methods=post),
+        Route("/v1/completions", MeteredRoute(shared, "completions"), methods=post),
+        Route("/v1/messages/count_tokens", counting, methods=post),
+        Route("/v1/models", catalogue, methods=get),
+        Route("/v1/models/{name:path}", catalogue, methods=get),
+        Route("/version", PlainRoute(shared), methods=get),
+        Route("/health", health, methods=get),
+        *hello_routes(),
+    ]
 
 
 async def _no_such_route(request: Request, error: Exception) -> Response:

@@ -18,6 +18,10 @@ _ANSWER_LIMIT_BYTES = 4 * 1024 * 1024
 _RETRY_S = 2.0
 
 
+class NoAnswerRefusal(Refusal):
+    """The engine gave no answer: it could not be reached, or ended before it was done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """An engine's answer."""
@@ -74,7 +78,7 @@ async def ask_engine(
             retry_after_s=_RETRY_S,
         ) from error
     except (aiohttp.ClientError, OSError) as error:
-        raise Refusal(
+        raise NoAnswerRefusal(
             503,
             f"The engine cannot be reached: {str(error) or type(error).__name__}. "
             "Send the request again.",

@@ -1,13 +1,16 @@
 """The gate before the engine: while it is closed, requests wait for the engine that comes next.
 
 They wait in the order in which they came, and only so many, of so many bytes, for so long: whoever
-comes beyond that is told at once to come back. Whoever closes the gate knows that an engine is
-expected; while none is, the gate stays open and a request is refused as ever.
+comes beyond that is told at once to come back. One whose engine was lost stands again where it
+stood, before all that came after it, and finds room however many these are. Whoever closes the gate
+knows that an engine is expected; while none is, the gate stays open and a request is refused as
+ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,7 +29,6 @@ SPACING_S = 0.005
 PATIENCE_S = 15.0
 """So long it may last until it is known that an engine has died: vLLM takes 3 to 5 s to exit."""
 
-KEPT_BYTES = 32 * MIB
 KEPT_BODY_BYTES = 4 * MIB
 """Larger bodies are not kept for a second sending: those of images, not those of long talks."""
 
@@ -37,7 +39,7 @@ class HoldLimits:
 
     requests: int = 128
     bytes: int = 128 * MIB
-    """Of their bodies together."""
+    """Of their bodies together; those kept for a second sending may take as much again."""
 
     seconds: float = 600.0
     """For one request; clients wait ten minutes for an answer by themselves."""
@@ -50,6 +52,8 @@ DEFAULT_LIMITS = HoldLimits()
 class _Place:
     turn: asyncio.Future[None]
     size: int
+    number: int
+    is_back: bool
 
 
 class AdmissionGate:
@@ -60,6 +64,7 @@ class AdmissionGate:
         patience_s: How long a request that its engine gave no answer waits for the gate to be
             closed, as a sign that the engine has died; 0 where nobody closes it.
         on_resent: Told of each request that is sent a second time, before it is.
+        on_unkept: Told of each that cannot be, with its size: its engine was lost, and so is it.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class AdmissionGate:
         *,
         patience_s: float = PATIENCE_S,
         on_resent: Callable[[Passage], object] = lambda passage: None,
+        on_unkept: Callable[[Passage, int], object] = lambda passage, size: None,
     ) -> None:
         self.closed: str | None = None
         """Why requests are held; None while it is open."""
@@ -81,8 +87,11 @@ class AdmissionGate:
         self.limits = limits
         self.patience_s = patience_s
         self.on_resent = on_resent
+        self.on_unkept = on_unkept
         self._queue: deque[_Place] = deque()
+        self._numbers = itertools.count()
         self._held_bytes = 0
+        self._back = 0
         self._kept_bytes = 0
         self._next: asyncio.TimerHandle | None = None
         self._dismissed = False
@@ -95,7 +104,7 @@ class AdmissionGate:
 
     @property
     def held_bytes(self) -> int:
-        """What the bodies of those that wait take."""
+        """What the bodies of those take that wait, and were not kept already."""
         return self._held_bytes
 
     # --- Who switches the engine --------------------------------------------------------------
@@ -139,7 +148,7 @@ class AdmissionGate:
             Refusal: If not.
         """
         limits = self.limits
-        if len(self._queue) >= limits.requests:
+        if len(self._queue) - self._back >= limits.requests:
             most = f"{limits.requests} requests"
         elif self._held_bytes + size > limits.bytes:
             most = f"{limits.bytes / MIB:g} MiB of requests"
@@ -147,8 +156,17 @@ class AdmissionGate:
             return
         raise self._refusal(f"as many as it may ({most})")
 
-    async def enter(self, size: int) -> None:
-        """Pass, at once or in one's turn; `size` is the body's in bytes. Then comes `leave`.
+    def number(self) -> int:
+        """The next one's place among all that ever came."""
+        return next(self._numbers)
+
+    async def enter(self, size: int, number: int | None = None, *, is_back: bool = False) -> None:
+        """Pass, at once or in one's turn. Then comes `leave`.
+
+        Args:
+            size: The body's, in bytes.
+            number: Its place among all that came; None to come last.
+            is_back: It has passed before, and its engine was lost: it is bounded by what may pass.
 
         Raises:
             Refusal: If there is no room to wait, or the wait was too long.
@@ -158,10 +176,11 @@ class AdmissionGate:
             return
         if self._dismissed:
             raise _ending()
-        self.check_room(size)
-        place = _Place(asyncio.get_running_loop().create_future(), size)
-        self._queue.append(place)
-        self._held_bytes += size
+        if not is_back or not self.limits.requests:
+            self.check_room(size)
+        turn = asyncio.get_running_loop().create_future()
+        place = _Place(turn, size, self.number() if number is None else number, is_back)
+        self._take_place(place)
         try:
             async with asyncio.timeout(self.limits.seconds):
                 await place.turn
@@ -186,7 +205,7 @@ class AdmissionGate:
 
     def keep(self, size: int) -> bool:
         """Whether a body may be kept until its answer begins; then comes `let_body_go`."""
-        if size > KEPT_BODY_BYTES or self._kept_bytes + size > KEPT_BYTES:
+        if size > KEPT_BODY_BYTES or self._kept_bytes + size > self.limits.bytes:
             return False
         self._kept_bytes += size
         return True
@@ -201,8 +220,8 @@ class AdmissionGate:
         """Let the first one pass, and the next a moment later."""
         self._next = None
         while self._queue:
-            place = self._queue.popleft()
-            self._held_bytes -= place.size
+            place = self._queue[0]
+            self._give_up(place)
             if not place.turn.done():
                 self.under_way += 1
                 place.turn.set_result(None)
@@ -212,9 +231,24 @@ class AdmissionGate:
         else:
             self.is_free = True
 
+    def _take_place(self, place: _Place) -> None:
+        """Among those that wait, behind all that came before it."""
+        at = len(self._queue)
+        while at and self._queue[at - 1].number > place.number:
+            at -= 1
+        self._queue.insert(at, place)
+        if place.is_back:
+            self._back += 1
+        else:
+            self._held_bytes += place.size
+
     def _give_up(self, place: _Place) -> None:
-        if place in self._queue:
-            self._queue.remove(place)
+        if place not in self._queue:
+            return
+        self._queue.remove(place)
+        if place.is_back:
+            self._back -= 1
+        else:
             self._held_bytes -= place.size
 
     def _refusal(self, bound: str) -> Refusal:

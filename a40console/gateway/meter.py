@@ -163,6 +163,7 @@ class Passage:
             status=self.status,
             marks=tuple(self._marks),
             shared=self.shared,
+            held_at_s=self.held_at_s,
         )
 
 

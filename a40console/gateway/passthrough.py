@@ -10,6 +10,7 @@ from a40console.gateway.anthropic.commitment import Timing
 from a40console.gateway.bodies import BodyLimits, HeldBudget
 from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Meter
+from a40console.gateway.model_names import NamesOf
 from a40console.gateway.sessions import SessionBook
 from a40console.gateway.upstream import EngineSessions, Lease, Upstream, UpstreamState
 
@@ -26,6 +27,7 @@ class Passthrough:
     limits: BodyLimits
     book: SessionBook
     timing: Timing
+    names: NamesOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import aiohttp
 from a40console.gateway.answer import tokens
 from a40console.gateway.dialect import Counting, Dialect, Route, SystemTurns
 from a40console.gateway.upstream import Upstream, request_headers, upstream_url
+from a40console.model.own_request import own_request_id
 
 COUNT, TOKENIZE, MODELS = "/v1/messages/count_tokens", "/tokenize", "/v1/models"
 PROPS, TEMPLATE, VERSION = "/props", "/apply-template", "/version"
 _ASK_S = 10.0
-_REQUEST_ID = "a40-probe"
 _BUSY = frozenset({408, 425, 429, 502, 503, 504})
 _WORDS = 160
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)")
@@ -275,7 +275,7 @@ class Probe:
         if body is not None:
             data = json.dumps({"model": upstream.served_name, **body}).encode()
         headers = request_headers(
-            (), upstream.endpoint, _REQUEST_ID, None if data is None else len(data)
+            (), upstream.endpoint, own_request_id("api"), None if data is None else len(data)
         )
         if data is not None:
             headers["Content-Type"] = "application/json"

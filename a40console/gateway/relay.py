@@ -132,10 +132,8 @@ class Exchange:
         shared = self._shared
         try:
             declared = declared_length(self._headers)
-            if self._passage:
+            if self._passage or shared.state.current() is None:
                 expect(shared.gate, shared.state, declared)
-            else:
-                self._door.engine()
             body = await read_body(self._receive, declared, shared.budget, shared.limits)
             try:
                 exchange = self._exchange(body)
@@ -159,6 +157,8 @@ class Exchange:
 
     async def _fail(self, events: bytes) -> Outcome:
         """End a stream that has a head with an error."""
+        if self._passage:
+            self._passage.status = 200
         await self._part(events, more=False)
         return "failed"
 
@@ -206,16 +206,18 @@ class Exchange:
     async def _open(self, body: Body) -> Opened:
         if self._passage:
             await self._admission.enter(body)
+        else:
+            await self._admission.enter_unserved(body)
         upstream = self._door.engine()
         if self._passage:
-            self._reader = self._prepare(self._passage, upstream, body)
+            self._reader = await self._prepare(self._passage, upstream, body)
         lease = await self._shared.sessions.take(upstream.endpoint)
         try:
             asking = self._asking(upstream, body)
             response = await self._door.open(lease.session, asking, body)
         except Refusal as refusal:
             lease.end()
-            if await self._admission.lost(upstream):
+            if await self._admission.lost(upstream, answered=False):
                 raise SendAgainError from refusal
             raise self._door.by_now(refusal) from refusal
         except BaseException:
@@ -225,17 +227,17 @@ class Exchange:
 
     async def _answer(self, opened: Opened) -> Outcome:
         response, reader = opened.response, self._reader
-        if reader is None:
-            return await self._whole(opened)
-        if response.content_type == "text/event-stream" and response.status < 400:
+        streams = response.content_type == "text/event-stream" and response.status < 400
+        if reader is not None and streams:
             await self._start(response, sized=False)
             return await self._stream(opened, reader)
-        if response.status in DYING and await self._admission.lost(opened.upstream):
+        if response.status in DYING and await self._admission.lost(opened.upstream, answered=True):
             raise SendAgainError
         return await self._whole(opened)
 
-    def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:
+    async def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:
         """Read what the body asks for, and add what is needed to count the answer."""
+        shared = self._shared
         asked = body.values(_READ_FROM_BODY)
         passage.model = shown(asked.get("model"))
         limit = tokens(asked, "max_completion_tokens")
@@ -248,17 +250,18 @@ class Exchange:
             max_tokens=passage.max_tokens,
         )
         if self._admission.again:
-            self._shared.book.resent(passage)
+            shared.book.resent(passage)
         else:
-            self._shared.book.arrived(passage, arrival)
-            self._shared.book.captures.asked(passage, body.whole)
+            shared.book.arrived(passage, arrival)
+            shared.book.captures.asked(passage, body.whole)
         additions = additions_for(upstream, asked)
         changes: dict[str, object] = {} if additions.member is None else dict([additions.member])
-        if passage.model in upstream.former_names:
-            changes["model"] = upstream.served_name
+        name = await shared.names.instead(shared.sessions, upstream, passage, asked.get("model"))
+        if name is not None:
+            changes["model"] = name
         if changes:
             body.set_values(changes)
-        return OpenAIReader(self._shared.meter, passage, additions)
+        return OpenAIReader(shared.meter, passage, additions)
 
     def _asking(self, upstream: Upstream, body: Body) -> EngineRequest:
         scope, endpoint = self._scope, upstream.endpoint
@@ -291,7 +294,7 @@ class Exchange:
             broken = True
         rest = b""
         if not reader.complete and (broken or not reader.ended()):
-            await self._unless_lost(opened)
+            await self._unless_lost(opened, answered=False)
             reader.failed = True
             begun = reader.passage.first_token_at_s is not None
             rest = stream_end(self._door.cut_short(), begun=begun)
@@ -316,7 +319,7 @@ class Exchange:
     async def _opening(self, events: bytes, opened: Opened, reader: AnswerReader) -> bytes:
         """What goes out of these events, the first of an answer; what opens it goes out once."""
         if reader.failed:
-            await self._unless_lost(opened)
+            await self._unless_lost(opened, answered=True)
         if reader.passage.first_token_at_s is not None or reader.failed or reader.ended():
             self._begun = True
             self._admission.begun()
@@ -325,8 +328,10 @@ class Exchange:
         self._opened = True
         return events
 
-    async def _unless_lost(self, opened: Opened) -> None:
+    async def _unless_lost(self, opened: Opened, *, answered: bool) -> None:
         """See that a stream of which the client has no token need not begin again.
+
+        `answered` where it ends in words of the engine's own.
 
         Raises:
             SendAgainError: If it is to.
@@ -335,7 +340,7 @@ class Exchange:
             return
         if self._outlet is None:
             self._hold_connection()  # to find out may take long
-        if await self._admission.lost(opened.upstream):
+        if await self._admission.lost(opened.upstream, answered=answered):
             raise SendAgainError
 
     async def _whole(self, opened: Opened) -> Outcome:
@@ -349,7 +354,7 @@ class Exchange:
                 if len(kept) > _WHOLE_LIMIT_BYTES:
                     break
         except TROUBLE as error:
-            if await self._admission.lost(opened.upstream):
+            if await self._admission.lost(opened.upstream, answered=False):
                 raise SendAgainError from error
             raise self._door.no_engine("The engine broke off its answer.", status=502) from error
         if self._started:

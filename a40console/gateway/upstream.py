@@ -62,9 +62,6 @@ class Upstream:
     reasoning: bool = False
     """The engine was told how its model marks thoughts, and so takes a budget for them."""
 
-    former_names: frozenset[str] = frozenset()
-    """Under which engines before it served: their clients may not know yet that it is another."""
-
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:

@@ -47,6 +47,9 @@ class EngineState(StrEnum):
         return _SENTENCES.get(self, f"the engine is {self.value}")
 
 
+DOWN = frozenset({EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED})
+"""Where nothing of an engine is left: a start is no switch."""
+
 _SENTENCES = {
     EngineState.ABSENT: "no engine runs",
     EngineState.FETCHING: "the engine's model is fetched",

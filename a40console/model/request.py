@@ -77,6 +77,14 @@ class GatewayRow:
     shared: SharedPrompt | None = None
     """None where the prompt was not outlined."""
 
+    held_at_s: float | None = None
+    """When it began to wait at the gate; None where it never did."""
+
+    @property
+    def has_come(self) -> bool:
+        """Whether all of it is here: it is sent to an engine, or waits at the gate for one."""
+        return self.sent_at_s is not None or self.held_at_s is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow:

@@ -62,3 +62,7 @@ class ModelShape:
 
     origin: str = "the profile's [shape]"
     """Where the figures were read."""
+
+    def within(self, tokens: int) -> int:
+        """A context no longer than the model was made for."""
+        return min(tokens, self.longest_context or tokens)

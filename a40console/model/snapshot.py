@@ -221,6 +221,21 @@ class PrefixCache:
     last_loss: CacheLoss | Missing
 
 
+@dataclass(frozen=True, slots=True)
+class DepthSpeed:
+    """How fast all requests together decoded at one depth of speculation, steadily."""
+
+    depth: int
+    """0 is without speculation."""
+
+    tokens_per_s: Figure
+    age_s: float
+    """Since it was last measured."""
+
+    is_rough: bool = False
+    """Whether contexts were only about as long as they are now: it is an estimate then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationInfo:
     """Speculative decoding: what runs, and what it brings."""
@@ -242,6 +257,8 @@ class SpeculationInfo:
     tail_verdict: Text
     locked_reason: str | None
     off_tokens_per_s_at_this_load: Figure
+    measured_at_this_load: tuple[DepthSpeed, ...] = ()
+    """By depth, in this engine start: as many requests, with contexts of about this length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,11 @@ class SwitchCost:
     """Their contexts together."""
 
     prefill_tokens_per_s: Figure
-    """The fastest reading of prompts of the last hour, by the engine that serves."""
+    """The fastest reading of a long prompt among the requests that ended last, by the engine that
+    serves."""
+
+    prefill_prompts: int
+    """How many long prompts that was chosen from."""
 
     reread_s: Figure
     window_tokens: Figure
@@ -54,13 +58,30 @@ class SwitchCost:
     """How many of them."""
 
     simulated: bool
-    """Whether the figures are a simulated engine's."""
+    """Whether the engine that is to serve is simulated."""
+
+    simulated_before: bool
+    """Whether the one that serves is."""
 
 
 def told(cost: SwitchCost) -> tuple[str, ...]:
     """The cost in sentences, the most telling first."""
-    lines = (_downtime(cost), *_running(cost), _reread(cost), *_windows(cost))
-    return tuple(f"SIMULATED: {text}" for text in lines) if cost.simulated else lines
+    after, before = _mark(cost.simulated), _mark(cost.simulated_before)
+    return (
+        *(f"{after}{text}" for text in (*_same(cost), _downtime(cost))),
+        *(f"{before}{text}" for text in (*_running(cost), _reread(cost))),
+        *(f"{after}{text}" for text in _windows(cost)),
+    )
+
+
+def _mark(simulated: bool) -> str:
+    """Before what is said of a simulated engine."""
+    return "SIMULATED: " if simulated else ""
+
+
+def _same(cost: SwitchCost) -> Iterator[str]:
+    if cost.before == cost.profile:
+        yield f"{cost.profile} serves already: it is started anew, as its file is now."
 
 
 def _downtime(cost: SwitchCost) -> str:
@@ -87,7 +108,8 @@ def _reread(cost: SwitchCost) -> str:
     speed = number(cost.prefill_tokens_per_s)
     if isinstance(cost.reread_s, Missing) or speed is None:
         return f"{text}; how long that takes, {_reason(cost.reread_s)}."
-    return f"{text}, {_span(cost.reread_s)} at the {speed:,.0f} tok/s measured here."
+    of = "1 long prompt" if cost.prefill_prompts == 1 else f"{cost.prefill_prompts} long prompts"
+    return f"{text}, {_span(cost.reread_s)} at the {speed:,.0f} tok/s measured here ({of})."
 
 
 def _windows(cost: SwitchCost) -> Iterator[str]:
@@ -105,7 +127,9 @@ def _windows(cost: SwitchCost) -> Iterator[str]:
 
 def _span(figure: Figure) -> str:
     seconds = number(figure)
-    return "?" if seconds is None else f"≈ {duration(seconds)}"
+    if seconds is None:
+        return "?"
+    return f"≈ {duration(seconds)}" if seconds >= 1 else "less than 1 s"
 
 
 def _tokens(figure: Figure) -> str:

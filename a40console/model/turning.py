@@ -26,6 +26,9 @@ class TurningWay:
     last_start_s: Figure
     """Seconds from the last measured start of this profile to its serving."""
 
+    issues: tuple[str, ...] = ()
+    """What is known not to work with speculation in this profile."""
+
 
 def last_start_s(starts: Iterable[EngineStart], profile: str) -> Figure:
     """Seconds from the last measured start of a profile to its serving; starts newest first."""
@@ -49,3 +52,12 @@ def way_in_words(way: TurningWay) -> str:
         reason = missing.reason if isinstance(missing, Missing) else "unknown"
         return f"By restart{why}; how long it takes is not known: {reason}."
     return f"By restart, with clients waiting{why}: the last start took {known:.0f} s."
+
+
+def told(way: TurningWay) -> tuple[str, ...]:
+    """The depth that it leads to, what is known against it, and what the change takes."""
+    if not way.tokens:
+        return (way_in_words(way),)
+    tokens = "1 token is" if way.tokens == 1 else f"{way.tokens:,} tokens are"
+    known = tuple(f"Known issue of this profile: {issue}." for issue in way.issues)
+    return (f"{tokens} drafted for each pass then.", *known, way_in_words(way))

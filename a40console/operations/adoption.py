@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from a40console.engines.effective import differences
 from a40console.engines.logs import last_lines
 from a40console.engines.process import EngineProcess, ProcessState
 from a40console.engines.run_record import OUTPUT_FILE
 from a40console.model.engine import EngineState
+from a40console.operations.asked import not_in_force
 from a40console.operations.record import RunRecord, asleep_level, before, has_served
 from a40console.operations.status import EngineStatus
 
@@ -55,5 +55,5 @@ def adopted_status(run: RunRecord, process: EngineProcess, now_s: float) -> Engi
         state=EngineState.ASLEEP if level else EngineState.SERVING,
         phase=f"asleep, level {level}" if level else "ready",
         phase_since_s=now_s,
-        differences=differences(run.profile, lines),
+        differences=not_in_force(run, lines),
     )

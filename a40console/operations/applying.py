@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from a40console.errors import ConsoleError
 from a40console.model.profile import Profile
 from a40console.model.profile_change import ProfileChange
-from a40console.operations.edited_profile import read_shown, running_changes
+from a40console.operations.edited_profile import read_shown, running_changes, with_turns
+from a40console.operations.hot_apply import changes
+from a40console.operations.ladder import overrides, placed, rung_in_words
 from a40console.operations.roles import Recorder
 from a40console.operations.status import EngineStatus
 from a40console.operations.turned import with_turned, written
@@ -29,6 +31,9 @@ class Edits:
 
     take_over: Callable[[Profile], Awaitable[None]]
     """Takes what needs no restart, while the engine runs."""
+
+    now: Callable[[], EngineStatus]
+    """Where the engine is in its life."""
 
 
 async def apply_edited(
@@ -53,27 +58,47 @@ async def apply_edited(
         if not restart:
             await edits.take_over(wanted)
     except ConsoleError as error:
-        _record(edits, file, found, result=error.message, how="by a restart", failed=True)
+        told = f"{file.name} is not changed by a restart: {error.message}"
+        _record(edits, file, found, told, result=error.message, how="by a restart", failed=True)
         raise
-    how = "by a restart" if restart else "while the engine runs"
-    _record(edits, file, found, result="in force", how=how)
-    told = "; ".join(change.change for change in found)
+    how, rung = "by a restart" if restart else "while the engine runs", edits.now().rung
+    fallen = restart and rung > 0
+    serves = _serving_changes(edits.paths, status, file, rung) if fallen else found
+    told = "; ".join(change.change for change in serves) or "what runs is what ran before"
+    result_told = "in force"
+    if fallen:
+        result_told = f"{rung_in_words(wanted, rung)} serves"
+        overridden = overrides(wanted.placements[rung - 1])
+        given_up = _values(tuple(each for each in found if each.key in overridden), "file")
+        told += f"; {result_told}{f', in place of {given_up}' if given_up else ''}"
+    _record(edits, file, serves, f"{file.name} {how}: {told}", result=result_told, how=how)
     return {"report": f"In force {how}: {told}", **result}
+
+
+def _serving_changes(
+    paths: Paths, before: EngineStatus, file: Profile, rung: int
+) -> tuple[ProfileChange, ...]:
+    """What runs on a placement otherwise than what ran before."""
+    if before.run is None or before.profile is None:
+        return ()
+    return changes(
+        before.run.profile, before.profile, placed(with_turns(paths, before, file), rung)
+    )
 
 
 def _record(
     edits: Edits,
     file: Profile,
     found: tuple[ProfileChange, ...],
+    text: str,
     *,
     result: str,
     how: str,
     failed: bool = False,
 ) -> None:
-    told = "; ".join(change.change for change in found)
     edits.recorder(
         APPLIED,
-        f"{file.name} is not changed {how}: {result}" if failed else f"{file.name} {how}: {told}",
+        text,
         "error" if failed else "info",
         {
             "who": asking(),

@@ -109,7 +109,7 @@ class Dormancy:
         """
         status = self.operator.status
         if status.state is not state or status.run is None or status.profile is None:
-            raise RefusedError(f"{control.capitalize()}: {status.state.sentence}")
+            raise RefusedError(f"No {control} now: {status.state.sentence}")
         async with self.connect(status.run) as controls:
             reason = (await controls.capabilities()).refusal(control)
         if reason is not None:

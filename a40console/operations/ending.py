@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from a40console.engines.diagnosis import Ending, StartFailureKind, diagnose
 from a40console.engines.logs import last_lines
+from a40console.engines.model_shape import longest_context
 from a40console.engines.process import EngineProcess, StopReport
 from a40console.engines.run_record import OUTPUT_FILE, UNSEEN_EXIT, EngineExit
 from a40console.engines.tree import ProcessInfo
-from a40console.errors import ConsoleError, NotServingError, RefusedError, TimedOutError
+from a40console.errors import ConsoleError, NotServingError, TimedOutError
 from a40console.model.engine import EngineEnd, EngineState
 from a40console.model.figures import Missing
 from a40console.operations.failure_note import (
@@ -22,6 +24,7 @@ from a40console.operations.failure_note import (
     note_failure,
     stall_note,
 )
+from a40console.operations.memory import GpuTakenError
 from a40console.operations.status import EngineStatus
 from a40console.operations.watch import Explain, Explanation
 
@@ -48,10 +51,10 @@ class FailedStartError(NotServingError):
 
 
 def kind_of_failure(error: ConsoleError) -> StartFailureKind:
-    """What a start failed of; a refusal before any process is `rejected`."""
+    """What a start failed of; of what is refused before any process only the GPU's memory tells."""
     if isinstance(error, FailedStartError):
         return error.kind
-    return "rejected" if isinstance(error, RefusedError) else "other"
+    return "out_of_memory" if isinstance(error, GpuTakenError) else "other"
 
 
 def unforeseen(name: str, error: Exception) -> ConsoleError:
@@ -89,6 +92,7 @@ def explain(process: EngineProcess, status: EngineStatus, now_s: float) -> Expla
             lines=last_lines(process.run_dir / OUTPUT_FILE, DIAGNOSED_LINES),
             phase=status.phase or "ready",
             after_s=now_s - process.identity.started_monotonic_s,
+            longest_context=longest_context(run.profile, {**os.environ, **run.profile.environment}),
         )
     )
     note_failure(process.run_dir, diagnosis)

@@ -53,13 +53,18 @@ def unknown_flags(
     return None
 
 
-def demand_flags(profile: Profile, paths: Paths) -> tuple[bool, str]:
+def demand_flags(profile: Profile, paths: Paths, *, ask: bool = True) -> tuple[bool, str]:
     """See that the installed vLLM takes every flag; whether that could be told, and what was seen.
+
+    Args:
+        profile: What would run.
+        paths: Where installed engines lie, and where their flags are remembered.
+        ask: Run its help where they are not remembered.
 
     Raises:
         RefusedError: If it does not.
     """
-    known = known_flags(profile, paths, os.environ, ask=True)
+    known = known_flags(profile, paths, os.environ, ask=ask)
     if isinstance(known, Missing):
         return False, known.reason
     if (why := unknown_flags(profile, known, paths, os.environ)) is not None:

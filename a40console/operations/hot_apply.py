@@ -19,7 +19,7 @@ from a40console.engines.command import LaunchPlan, Site, plan
 from a40console.errors import ConsoleError
 from a40console.model.profile import Profile, Speculation
 from a40console.model.profile_change import ProfileChange
-from a40console.model.secrets import COVER, covered
+from a40console.model.secrets import COVER, covered, covered_within
 
 Effect = Literal["live", "restart"]
 
@@ -57,7 +57,6 @@ _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 _PLAIN = re.compile(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?|true|false|on|off|auto|None", re.IGNORECASE)
 """Values of the environment that hold no secret whatever their name is."""
 
-_USERINFO = re.compile(r"//[^/@\s]*@")
 _ABSENT = object()
 
 
@@ -205,7 +204,7 @@ def _shown(key: str, value: object) -> str | None:
         case bool():
             return str(value).lower()
         case str():
-            return json.dumps(_USERINFO.sub(f"//{COVER}@", value), ensure_ascii=False)
+            return json.dumps(covered_within(value), ensure_ascii=False)
         case tuple() if key == "arguments":
             return json.dumps(list(covered(value)), ensure_ascii=False)
         case tuple():

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from a40console.model.profile import Placement, Profile
+from a40console.model.secrets import covered
 
 
 def rungs(profile: Profile) -> int:
@@ -33,9 +34,13 @@ def rung_in_words(profile: Profile, rung: int) -> str:
     if not 0 < rung < rungs(profile):
         return f"as written; {len(profile.placements)} placements to fall back on"
     settings = overrides(profile.placements[rung - 1]).items()
-    told = ", ".join(f"{name} {_value(value)}" for name, value in settings)
+    told = ", ".join(f"{name} {value_in_words(value)}" for name, value in settings)
     return f"placement {rung} of {len(profile.placements)}: {told or 'nothing changed'}"
 
 
-def _value(value: object) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+def value_in_words(value: Any) -> str | int | float | bool:
+    """A setting's value; of words, one behind the other, secrets are covered."""
+    if isinstance(value, tuple):
+        return " ".join(covered(value))
+    told: str | int | float | bool = value
+    return told

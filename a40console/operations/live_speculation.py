@@ -28,6 +28,13 @@ CHANGED = "speculation.changed"
 TAKEN = "from the next pass on"
 
 
+class NotWellError(CheckFailedError):
+    """The engine's answers are not well after a change of depth."""
+
+    stays = False
+    """Whether the change stays all the same: a depth that is less is not taken back."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """How a change of speculation is made."""
@@ -89,8 +96,8 @@ class LiveSpeculation:
 
         Raises:
             ControlError: If the engine does not do it; it stays as it was.
-            CheckFailedError: If its answers are not well afterwards; a depth that was new is
-                taken back.
+            NotWellError: If its answers are not well afterwards; a depth that was new is taken
+                back.
         """
         began_s = self._clock()
         if status.run is None:
@@ -145,20 +152,22 @@ class LiveSpeculation:
 
     def _taken_back(
         self, change: SpeculationChange, report: CanaryReport, result: dict[str, str]
-    ) -> CheckFailedError:
+    ) -> NotWellError:
         failed = "; ".join(
             f"{check.name}: {check.evidence}" for check in report.checks if check.passed is False
         )
         back = change.after > change.before
         now = depth_in_words(change.before if back else change.after)
-        told = f"the canary does not stand; it is {now}"
-        self._note(result, {"canary": report.describe(), "result": told}, failed=failed)
+        ended = f"the canary does not stand; it is {now}"
+        self._note(result, {"canary": report.describe(), "result": ended}, failed=failed)
         taken = f"; it is back at {now}" if back else ""
-        return CheckFailedError(
+        told = NotWellError(
             f"The engine's answers are not well with speculation {result['after']}{taken}",
             evidence=failed,
             remedy="Leave speculation off, and restart the engine if that does not mend it.",
         )
+        told.stays = not back
+        return told
 
     def _note(self, result: dict[str, str], more: dict[str, str], *, failed: str = "") -> None:
         text = f"speculation {_moved(result)}{f', but {failed}' if failed else ''}"

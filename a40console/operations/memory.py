@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from a40console.engines.capability import needs_gpu
 from a40console.engines.gpu_holders import gpu_holders
+from a40console.engines.memory_asked import utilization
 from a40console.engines.tree import ProcessInfo
 from a40console.errors import RefusedError
 from a40console.model.figures import Missing, number
@@ -17,8 +18,11 @@ WAIT_S = 30.0
 SLACK_BYTES = 512 * 1024 * 1024
 """Above the baseline by no more than this counts as free."""
 
-DEFAULT_UTILIZATION = 0.9
 FIRST_READING_PERIODS = 5
+
+
+class GpuTakenError(RefusedError):
+    """The GPU has less memory free than a start will ask for."""
 
 
 class GpuMemory:
@@ -49,18 +53,18 @@ class GpuMemory:
             tell: Takes what it waits for, and for how many seconds more at the most.
 
         Raises:
-            RefusedError: If the memory is not freed in time; it says how much is held, and by whom.
+            GpuTakenError: If the memory is not freed in time; it says how much is held, by whom.
         """
         total, used = await self._first_reading()
         if total is None or used is None or not needs_gpu(profile):
             return None if used is None else int(used)
-        share = profile.gpu_memory_utilization or DEFAULT_UTILIZATION
+        share = utilization(profile)
         waited_s = 0.0
         while used is not None and total - used + SLACK_BYTES < share * total:
             held = f"{used / 2**30:.1f} of {total / 2**30:.1f} GiB"
             if waited_s >= self._wait_s:
                 who = _who(await asyncio.to_thread(self._holders))
-                raise RefusedError(
+                raise GpuTakenError(
                     f"{profile.name} needs {share:.0%} of the GPU's memory, and it is not free",
                     evidence=f"{held} are in use after {waited_s:.0f} s of waiting; {who}",
                     remedy="End what holds it, or lower gpu_memory_utilization in the profile.",

@@ -21,7 +21,12 @@ from a40console.operations.edited_profile import take_over
 from a40console.operations.ending import refused_start
 from a40console.operations.gatekeeping import Gatekeeper
 from a40console.operations.life import EngineLife, Wanted
-from a40console.operations.live_speculation import LiveSpeculation, Way, started_depth
+from a40console.operations.live_speculation import (
+    LiveSpeculation,
+    NotWellError,
+    Way,
+    started_depth,
+)
 from a40console.operations.preflight import Preflight
 from a40console.operations.resumption import Resumption
 from a40console.operations.revival import Revival
@@ -76,7 +81,9 @@ class EngineOperator:
         self._speculation = LiveSpeculation(
             runs=paths.engine_runs, canary=works.canary, recorder=recorder, clock=clock
         )
-        self._edits = Edits(paths, recorder, self._restart_with, self._take_over)
+        self._edits = Edits(
+            paths, recorder, self._restart_with, self._take_over, lambda: self.status
+        )
         self._drain_s = drain_s
         self._turn = asyncio.Lock()
         self._preparing = Interruptible()
@@ -231,9 +238,12 @@ class EngineOperator:
 
     async def switch(self, name: str, drain_s: float | None = None) -> dict[str, str]:
         """Let another profile serve; puts the old one back if that fails."""
-        result = await self._replace(f"switch to {name}", self._find_profile(name), drain_s)
+        running = self.status.profile if self.status.living else None
+        same = running is not None and running.name == name
+        what = f"switch to {name}{', which served already' if same else ''}"
+        result = await self._replace(what, self._find_profile(name), drain_s)
         forget_turned(self._turned_file)
-        return result
+        return result | ({"again": f"{name} served already: it was started anew"} if same else {})
 
     async def apply(self, shown: str = "", drain_s: float | None = None) -> dict[str, str]:
         """Let the running profile's edited file be in force: by a restart where it takes one.
@@ -247,6 +257,14 @@ class EngineOperator:
         """
         self._refuse_second()
         return await apply_edited(self._edits, self.status, shown, drain_s)
+
+    async def foresee(self, profile: Profile) -> None:
+        """See to what of a switch to a profile can be told at once; nothing is changed.
+
+        Raises:
+            RefusedError: If it cannot succeed.
+        """
+        await self._preflight.foresee(profile)
 
     async def speculation_way(self, mode: str) -> Way:
         """How speculation would be turned now; nothing is changed.
@@ -275,10 +293,19 @@ class EngineOperator:
         change = Change(what=what, profile=way.profile, rung=rung, drain_s=0.0, who=asking())
         with self._alone(change):
             async with self._turn:
-                result = await self._speculation.turn(self.status, way)
-                desire.remember(self._desired_file, way.profile)
-                self._life.publish(replace(self.status, profile=way.profile))
+                try:
+                    result = await self._speculation.turn(self.status, way)
+                except NotWellError as error:
+                    if error.stays:
+                        self._turned(way.profile)
+                    raise
+                self._turned(way.profile)
                 return {"profile": way.profile.name, **result}
+
+    def _turned(self, profile: Profile) -> None:
+        """What was turned while the engine runs is what a restart of it begins with."""
+        desire.remember(self._desired_file, profile)
+        self._life.publish(replace(self.status, profile=profile))
 
     async def clean(self) -> str:
         """End exactly the processes that an engine left behind, an unkillable leader included."""

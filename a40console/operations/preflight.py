@@ -98,6 +98,24 @@ class Preflight:
             data={each.name: f"{each.outcome}: {each.evidence}" for each in found},
         )
 
+    async def foresee(self, profile: Profile) -> None:
+        """See to what can be told at once: nothing is fetched, written down or run for it.
+
+        Raises:
+            RefusedError: If the start cannot succeed.
+        """
+        await self._starter.check(profile)
+        await asyncio.to_thread(_command_line, profile, self._paths)
+        await asyncio.to_thread(demand_flags, profile, self._paths, ask=False)
+        await asyncio.to_thread(_shared_memory, profile)
+        if profile.kind not in ("sim", "attached") and not profile.fetched_by_engine:
+            store = ModelStore(self._paths, {profile.name: profile}, _environment(profile))
+            model = await asyncio.to_thread(store.find, profile.name)
+            if not _can_be_fetched(model):
+                _refuse_unusable(model, profile)
+        if self._memory is not None:
+            await self._memory(profile)
+
     async def _model(self, profile: Profile, status: EngineStatus, tell: Tell) -> Finding:
         """The model on this disk, fetched if need be."""
         if profile.kind == "sim":
@@ -106,25 +124,13 @@ class Preflight:
             return Finding("model", "skipped", "it is the endpoint's")
         if profile.fetched_by_engine:
             return Finding("model", "skipped", f"llama-server itself fetches {profile.model}")
-        environment = {**os.environ, **profile.environment}
-        store = ModelStore(self._paths, {profile.name: profile}, environment)
+        store = ModelStore(self._paths, {profile.name: profile}, _environment(profile))
         model = await asyncio.to_thread(store.find, profile.name)
-        if model.state in FETCHED and model.kind != "local":
+        if _can_be_fetched(model):
             model = await self._fetch(store, model, profile, status, tell)
-        if model.state == "damaged":
-            raise RefusedError(
-                f"The model of {profile.name} is damaged",
-                evidence=f"{model.path}: {model.detail}",
-                remedy=f"Fetch it anew: a40console models fetch {profile.name}",
-            )
-        if model.state in FETCHED and not profile.model.startswith(_PLACES):
-            return Finding("model", "skipped", f"{profile.model} is for the engine to find")
+        _refuse_unusable(model, profile)
         if model.state in FETCHED:
-            raise RefusedError(
-                f"The model of {profile.name} is not here",
-                evidence=f"{model.path}: {model.detail or model.state}",
-                remedy="Put it there, or name a repository of the hub in the profile.",
-            )
+            return Finding("model", "skipped", f"{profile.model} is for the engine to find")
         return Finding("model", "passed", f"{model.name} is here ({model.state})")
 
     async def _fetch(
@@ -147,6 +153,30 @@ class Preflight:
         fetched = await store.fetch(model, progress)
         self._record("model.fetched", f"{model.name} is here")
         return fetched
+
+
+def _environment(profile: Profile) -> dict[str, str]:
+    return {**os.environ, **profile.environment}
+
+
+def _can_be_fetched(model: StoredModel) -> bool:
+    return model.state in FETCHED and model.kind != "local"
+
+
+def _refuse_unusable(model: StoredModel, profile: Profile) -> None:
+    """Refuse a model that is damaged, or is not at the place on this disk that is named."""
+    if model.state == "damaged":
+        raise RefusedError(
+            f"The model of {profile.name} is damaged",
+            evidence=f"{model.path}: {model.detail}",
+            remedy=f"Fetch it anew: a40console models fetch {profile.name}",
+        )
+    if model.state in FETCHED and profile.model.startswith(_PLACES):
+        raise RefusedError(
+            f"The model of {profile.name} is not here",
+            evidence=f"{model.path}: {model.detail or model.state}",
+            remedy="Put it there, or name a repository of the hub in the profile.",
+        )
 
 
 def _command_line(profile: Profile, paths: Paths) -> Finding:
@@ -205,5 +235,5 @@ def _values(arguments: tuple[str, ...]) -> Iterator[int]:
     for word, after in zip_longest(arguments, arguments[1:], fillvalue=""):
         flag, equals, value = word.replace("_", "-").partition("=")
         value = value if equals else after
-        if flag in _WORKERS and value.isdecimal():
+        if flag in _WORKERS and value.isascii() and value.isdecimal():
             yield max(1, int(value))

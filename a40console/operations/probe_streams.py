@@ -11,6 +11,7 @@ import httpx
 
 from a40console.errors import NotServingError
 from a40console.model.engine import Endpoint
+from a40console.model.own_request import own_request_id
 from a40console.model.profile import Profile
 from a40console.operations.asking import engine_http
 
@@ -54,9 +55,11 @@ class ProbeStreams:
             total += newest
 
     async def _answer(self, number: int, turn: int) -> AsyncIterator[int]:
-        body = self._body(number, turn)
+        body, named = self._body(number, turn), {"X-Request-Id": own_request_id("probe")}
         try:
-            async with self._http.stream("POST", "/v1/chat/completions", json=body) as response:
+            async with self._http.stream(
+                "POST", "/v1/chat/completions", json=body, headers=named
+            ) as response:
                 if response.is_error:
                     told = (await response.aread()).decode(errors="replace")[:200]
                     raise NotServingError("The engine refuses the probe", evidence=told)

@@ -17,7 +17,7 @@ from a40console.engines.chat_template import read_chat_template
 from a40console.engines.parser_contract import ParserFault, parser_faults
 from a40console.engines.remedies import ProfileFix, Setting
 from a40console.errors import RefusedError
-from a40console.files import write_private
+from a40console.files import replace_text, write_private
 from a40console.model.fix import FixOffer
 from a40console.model.profile import Profile
 from a40console.operations import record
@@ -53,7 +53,7 @@ def offer_fix(paths: Paths, status: EngineStatus) -> FixOffer:
 
 
 def apply_fix(paths: Paths, status: EngineStatus, offer_id: str = "") -> FixOffer:
-    """Make the change that is offered now; atomically, the file is this user's alone.
+    """Make the change that is offered now, atomically; a new file is this user's alone.
 
     Args:
         paths: Where profiles and starts lie.
@@ -74,7 +74,9 @@ def apply_fix(paths: Paths, status: EngineStatus, offer_id: str = "") -> FixOffe
     try:
         if offer.new_file:
             make_private(paths.profiles)
-        write_private(file, edit.text)
+            write_private(file, edit.text)
+        else:
+            replace_text(file, edit.text)
     except OSError as error:
         raise RefusedError(
             f"{file} cannot be written",
@@ -165,6 +167,12 @@ def _made(
             evidence=profiles.failures.get(file, "it names another profile"),
             remedy=f"Mend or remove it, or set it yourself: {fix.key} = {fix.after}",
         )
+    if not shipped and _protected(file):
+        raise RefusedError(
+            f"The file of {name} is write-protected",
+            evidence=str(file),
+            remedy=f"Allow it (chmod u+w), or set it yourself: {fix.key} = {_in_toml(fix.after)}",
+        )
     try:
         old = source_text(origin, name)
         new = with_setting(old, fix.key, fix.after)
@@ -191,6 +199,14 @@ def _made(
         diff=_diff(old, new),
     )
     return _Edit(offer, new)
+
+
+def _protected(file: Path) -> bool:
+    """Whether its mode lets nobody write it, which binds us as root too, or not us."""
+    try:
+        return not file.stat().st_mode & 0o222 or not os.access(file, os.W_OK)
+    except OSError:
+        return False
 
 
 def value_at(profile: Profile, key: str) -> Setting | None:

@@ -23,7 +23,8 @@ def wanted_tokens(asked: Speculation, mode: str) -> int:
         return 0
     if mode == "on":
         return asked.tokens
-    if mode.isdecimal() and len(mode) <= DEPTH_DIGITS and 0 < int(mode) <= DEEPEST:
+    digits = mode.isascii() and mode.isdecimal() and len(mode) <= DEPTH_DIGITS
+    if digits and 0 < int(mode) <= DEEPEST:
         return int(mode)
     raise UsageError(
         f"Speculation is on, off or a number of draft tokens up to {DEEPEST}, not {mode[:40]!r}"

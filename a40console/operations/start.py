@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from a40console.engines.capability import check
-from a40console.engines.effective import differences
 from a40console.engines.logs import LogReader, last_lines
 from a40console.engines.phases import ORDER
 from a40console.engines.ports import PortHolder, describe
@@ -22,6 +21,7 @@ from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing, measured, number
 from a40console.model.profile import Profile
 from a40console.operations import record
+from a40console.operations.asked import not_in_force
 from a40console.operations.ending import refused_start
 from a40console.operations.memory import GpuMemory
 from a40console.operations.past_starts import PastStarts
@@ -145,7 +145,7 @@ class EngineStarter:
             phase_since_s=self._clock(),
             eta=Missing("ready"),
             stall=None,
-            differences=differences(run.profile, lines),
+            differences=not_in_force(run, lines),
         )
 
     def _teller(self, status: EngineStatus, publish: Publish) -> Callable[[str, float], None]:

@@ -9,11 +9,16 @@ from statistics import median
 from a40console.model.figures import Estimated, Figure, Missing, combine, measured, number, total
 from a40console.model.instants import unix_s
 from a40console.model.profile import Profile
-from a40console.model.snapshot import Session, Snapshot
+from a40console.model.snapshot import RecentRequest, Session, Snapshot
 from a40console.model.switch_cost import SwitchCost, WideClient
 
 LIVE_S = 3600.0
 """A session that was quiet for longer is not waited for."""
+
+LONG_PROMPT_TOKENS = 2048
+NO_LONG_PROMPT = Missing(
+    f"no prompt of {LONG_PROMPT_TOKENS:,} tokens or more was read among the last requests"
+)
 
 _ASIDE = frozenset({"download"})
 """Phases that are over before anything stops."""
@@ -24,9 +29,6 @@ class Known:
     """What is known besides the snapshot."""
 
     drain_s: float
-    prefill_rates: Sequence[Figure]
-    """Of the last hour."""
-
     starts: Sequence[Mapping[str, float]]
     """Seconds by phase, of the profile's starts that came to serve."""
 
@@ -35,7 +37,8 @@ def switch_cost(profile: Profile, snapshot: Snapshot, known: Known) -> SwitchCos
     """The cost of letting a profile serve in place of what does."""
     sessions = tuple(_live(snapshot))
     tokens = total((one.context_tokens for one in sessions), reason="no session is known")
-    speed = _speed(known.prefill_rates)
+    rates = _prefill_rates(snapshot)
+    speed: Figure = Estimated(max(rates)) if rates else NO_LONG_PROMPT
     window: Figure = measured(profile.max_model_len, "the profile leaves it to the engine")
     seconds = [sum(s for name, s in start.items() if name not in _ASIDE) for start in known.starts]
     start_s: Figure = Missing("no earlier start of it tells")
@@ -49,12 +52,14 @@ def switch_cost(profile: Profile, snapshot: Snapshot, known: Known) -> SwitchCos
         sessions=len(sessions),
         reread_tokens=tokens,
         prefill_tokens_per_s=speed,
+        prefill_prompts=len(rates),
         reread_s=combine(lambda a, b: a / b if b else None, tokens, speed),
         window_tokens=window,
         too_wide=tuple(_too_wide(sessions, number(window))),
         start_s=start_s,
         starts=len(seconds),
-        simulated=snapshot.simulated or profile.kind == "sim",
+        simulated=profile.kind == "sim",
+        simulated_before=snapshot.simulated,
     )
 
 
@@ -66,12 +71,25 @@ def _live(snapshot: Snapshot) -> Iterator[Session]:
             yield session
 
 
-def _speed(rates: Iterable[Figure]) -> Figure:
-    """The fastest reading of the hour: a second that a prompt filled only in part shows less."""
-    found = [rate for figure in rates if (rate := number(figure))]
-    if not found:
-        return Missing("no prompt was read in the last hour")
-    return Estimated(max(found))
+def _prefill_rates(snapshot: Snapshot) -> list[float]:
+    """Tokens a second of each long prompt that the engine read and whose request ended lately.
+
+    What a short one takes is overhead, and tells nothing of a long one.
+    """
+    now_s, uptime_s = unix_s(snapshot.at) or 0.0, number(snapshot.engine.uptime_s)
+    rates = []
+    for request in snapshot.recent:
+        read, seconds = _computed_tokens(request), number(request.prefill_s)
+        its_own = uptime_s is None or now_s - (unix_s(request.ended_at) or 0.0) <= uptime_s
+        if its_own and seconds and read >= LONG_PROMPT_TOKENS:
+            rates.append(read / seconds)
+    return rates
+
+
+def _computed_tokens(request: RecentRequest) -> float:
+    """Tokens of its prompt that were not in the cache; 0 where that is not told."""
+    prompt, cached = number(request.prompt_tokens), number(request.cached_tokens)
+    return 0.0 if prompt is None or cached is None else prompt - cached
 
 
 def _too_wide(sessions: Iterable[Session], window: float | None) -> Iterator[WideClient]:

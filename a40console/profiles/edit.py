@@ -23,7 +23,7 @@ class NotEditableError(ValueError):
 
 
 def with_setting(text: str, key: str, value: Setting | None) -> str:
-    """The text with a key set to a value, or taken out for None; its comments stay.
+    """The text with a key set to a value, or taken out for None; comments stay.
 
     Args:
         text: A profile.
@@ -89,8 +89,8 @@ def _edited(text: str, key: str, value: Setting | None) -> str:
     if found is None and table:
         found = _find(lines, *_region(lines, ""), key.split("."))
     if found is not None:
-        fresh = [] if value is None else _replaced(lines[found.begin : found.end], value)
-        lines[found.begin : found.end] = fresh
+        old = lines[found.begin : found.end]
+        lines[found.begin : found.end] = _left_of(old) if value is None else _replaced(old, value)
     elif value is not None:
         _insert(lines, table, f"{name} = {toml_value(value)}")
     return mark + "".join(lines)
@@ -153,8 +153,8 @@ def _replaced(old: list[str], value: Setting) -> list[str]:
     """The lines of a statement with another value; the comment behind it stays in its column."""
     if isinstance(value, tuple) and (kept := _without_words("".join(old), value)) is not None:
         return [kept]
-    ending = "\r\n" if old[-1].endswith("\r\n") else "\n" if old[-1].endswith("\n") else ""
     last = old[-1].rstrip("\r\n")
+    ending = old[-1][len(last) :]
     code, comment = _split_comment(old[:-1], last)
     if any("#" in line for line in old[:-1]):
         raise NotEditableError("its value has comments within")
@@ -165,6 +165,33 @@ def _replaced(old: list[str], value: Setting) -> list[str]:
         fresh = fresh.ljust(column)
         fresh += comment if fresh.endswith(" ") else f" {comment}"
     return [fresh + ending]
+
+
+def _left_of(old: list[str]) -> list[str]:
+    """The comments of a statement that is taken out, each a line of its own."""
+    last = old[-1].rstrip("\r\n")
+    indent = old[0][: len(old[0]) - len(old[0].lstrip())]
+    inner = [_comment_of(line) for line in old[:-1]] if _is_array(old) else []
+    comments = [*inner, _split_comment(old[:-1], last)[1]]
+    return [f"{indent}{comment}{old[-1][len(last) :]}" for comment in comments if comment]
+
+
+def _is_array(lines: list[str]) -> bool:
+    """Whether a statement sets an array; a string of several lines holds no comments."""
+    return isinstance(next(iter(tomllib.loads("".join(lines)).values())), list)
+
+
+def _comment_of(line: str) -> str:
+    """The comment behind words of an array on one of its lines; empty without one."""
+    line = line.strip()
+    head = "" if re.match(r"[\w.\"'-]+\s*=", line) else "words = ["
+    for place in (index for index, character in enumerate(line) if character == "#"):
+        try:
+            tomllib.loads(f"{head}{line[:place]}]")
+        except tomllib.TOMLDecodeError:
+            continue
+        return line[place:]
+    return ""
 
 
 def _split_comment(before: list[str], last: str) -> tuple[str, str]:

@@ -29,6 +29,9 @@ from a40console.profiles.endpoint import endpoint_faults
 SHIPPED = "shipped"
 """Origin of a profile that came with the console."""
 
+MOST_CHARACTERS = 256 * 1024
+"""Of a profile's file; what is longer is not even parsed, which takes seconds."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _POSITIVE = (
@@ -60,17 +63,29 @@ class ProfileSet:
         """The profile of that name.
 
         Raises:
-            UsageError: If there is none; it names the nearest, and files that could not be read.
+            UsageError: If there is none, and which are nearest; or if its file is broken, and how.
         """
         if (found := self.profiles.get(name)) is not None:
             return found
-        nearest = get_close_matches(name, self.profiles, n=3, cutoff=0.5)
+        if (why := self._broken(name)) is not None:
+            raise UsageError(
+                f"the profile {name!r} cannot be read",
+                evidence=why,
+                remedy=f"Mend its file; look at it with: a40console profiles check {name}",
+            )
+        broken = {path.stem for path in self.failures if path.suffix == ".toml"}
+        nearest = get_close_matches(name, {*self.profiles, *broken}, n=3, cutoff=0.5)
         known = nearest or sorted(self.profiles)
         raise UsageError(
             f"there is no profile {name!r}",
-            evidence="; ".join(self.failures.values()),
             remedy=f"{'Nearest' if nearest else 'There are'}: {', '.join(known)}.",
         )
+
+    def _broken(self, name: str) -> str | None:
+        """What is wrong with the file of that name, or with the folder that may hold it."""
+        folders = (why for path, why in self.failures.items() if path.suffix != ".toml")
+        files = (why for path, why in self.failures.items() if path.name == f"{name}.toml")
+        return next(files, None) or next(folders, None)
 
 
 def load_profiles(user_folder: Path) -> ProfileSet:
@@ -115,7 +130,7 @@ def _add(result: ProfileSet, source: Traversable, origin: str) -> None:
     try:
         if path.exists() and not path.is_file():
             raise _NotAProfileError("not a regular file")
-        profile = parse_profile(source.read_text(encoding="utf-8"), path.stem)
+        profile = parse_profile(profile_text(source), path.stem)
         taken = result.origins.get(profile.name, SHIPPED)
         if taken != SHIPPED:
             raise _NotAProfileError(f"the name {profile.name!r} is taken by {taken}")
@@ -126,6 +141,20 @@ def _add(result: ProfileSet, source: Traversable, origin: str) -> None:
     else:
         result.profiles[profile.name] = profile
         result.origins[profile.name] = origin
+
+
+def profile_text(source: Traversable) -> str:
+    """A profile's text.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not UTF-8, or longer than a profile can be.
+    """
+    with source.open("r", encoding="utf-8") as file:
+        text: str = file.read(MOST_CHARACTERS + 1)
+    if len(text) > MOST_CHARACTERS:
+        raise _NotAProfileError(f"more than {MOST_CHARACTERS // 1024} KiB: no profile is so long")
+    return text
 
 
 def parse_profile(text: str, default_name: str) -> Profile:

@@ -21,7 +21,7 @@ from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.assemble import gpus_of
 from a40console.service.edit_watch import EditWatch
-from a40console.service.fixing import end_told, stall_fix
+from a40console.service.fixing import EndWords, stall_fix
 from a40console.service.parser_check import ParserCheck
 from a40console.service.sessions import SessionsBlock
 from a40console.service.trends import TrendKeeper, sample
@@ -111,6 +111,7 @@ class EvidenceKeeper:
         self._trends = TrendKeeper()
         self._log_speed = LogSpeed()
         self._parsers = ParserCheck()
+        self._end = EndWords(runs)
         self._lives = 0
         self._reset_s: float | None = None
         self._last = Evidence()
@@ -132,7 +133,7 @@ class EvidenceKeeper:
         run = status.run if view is not None else None
         path = run.folder(self._runs) / OUTPUT_FILE if run is not None else None
         self._log_speed.observe(path, generated, now_s)
-        remedy, fix = end_told(status, self._runs)
+        remedy, fix = self._end.told(status)
         self._last = replace(
             evidence(status, view, service),
             end_remedy=remedy,

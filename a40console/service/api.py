@@ -124,7 +124,7 @@ class ControlApi:
         return StreamingResponse(self._board.lines(), media_type="application/x-ndjson")
 
     async def _profiles(self, request: Request) -> Response:
-        return as_json(self._answers.profiles())
+        return as_json(await asyncio.to_thread(self._answers.profiles))
 
     async def _changes(self, request: Request) -> Response:
         named = request.query_params.get("profile", "")

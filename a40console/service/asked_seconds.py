@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from a40console.errors import UsageError
 
+MOST_DRAIN_S = 3600.0
+"""Nobody waits longer for running requests to end."""
+
 
 def asked_seconds(
     arguments: Mapping[str, str], name: str, *, most: float, least: float = 0.0

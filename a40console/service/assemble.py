@@ -136,6 +136,7 @@ def _draft(parts: Parts) -> Snapshot:
                 account=parts.account,
                 uptime_s=number(engine.uptime_s),
                 charged=view.charged if view else None,
+                charged_lately=view.charged_lately if view else None,
                 generation_tokens_per_s=_present_rate(view, throughput, parts.moment.interval_s),
                 session_usd_per_million=sessions.usd_per_million
                 if sessions

@@ -191,8 +191,10 @@ class Chronicle:
         )
 
     def _put_back(self, batch: Batch) -> None:
-        """Keep for the next time what was not written."""
-        self._rings.closed.extendleft(reversed(batch.rows))
+        """Keep for the next time what was not written; where it is too much the oldest goes."""
+        since = list(self._rings.closed)
+        self._rings.closed.clear()
+        self._rings.closed.extend([*batch.rows, *since])
         self.book.changed |= set(batch.tallies)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

@@ -234,6 +234,7 @@ class ServiceClient:
 
         Raises:
             UsageError: If there is no such profile.
+            RefusedError: If it could not be started here.
         """
         return await self._get(SwitchCost, "/v1/switch-cost", profile=profile)
 

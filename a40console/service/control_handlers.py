@@ -16,6 +16,7 @@ from a40console.errors import RefusedError, UsageError
 from a40console.gateway.hold import AdmissionGate
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
+from a40console.model.request_named import none_named, request_named
 from a40console.model.snapshot import Slot, Snapshot
 from a40console.operations.dormancy import LEVELS, Connect, Dormancy, connector
 from a40console.operations.operator import EngineOperator
@@ -69,6 +70,12 @@ class ControlHandlers:
 
     async def _abort(self, arguments: Arguments) -> Told:
         slot = self._slot(arguments.get("request", ""))
+        if slot.phase == "held":
+            raise RefusedError(
+                f"Request {slot.request_id} waits at the gate: the engine has nothing of it to end",
+                evidence=self.operator.gate.closed or "it is about to be let go",
+                remedy="It goes when its client leaves, or ask again once it runs.",
+            )
         if self.operator.status.state not in _ANSWERING or self.operator.status.run is None:
             raise RefusedError(f"No abort now: {self.operator.status.state.sentence}")
         async with self.connect(self.operator.status.run) as controls:
@@ -106,11 +113,12 @@ class ControlHandlers:
     async def _pause(self, arguments: Arguments) -> Told:
         if self.operator.gate.paused:
             raise RefusedError("Admission is paused already", evidence=self.operator.gate.paused)
-        why = self._close()
-        self._note("admission.paused", why, _moved("open", "paused", "new requests are held"))
+        why, unkept = self._close()
+        data = _moved("open", "paused", f"new requests are held{unkept}")
+        self._note("admission.paused", why, data, warn=bool(unkept))
         left = self.under_way()
         return {
-            "report": "Admission is paused: new requests are held. "
+            "report": f"Admission is paused: new requests are held{unkept}. "
             "Let them go: a40console engine resume",
             "running": str(left),
         }
@@ -122,9 +130,18 @@ class ControlHandlers:
             return await self._resume_engine()
         gate.resume()
         self.pause_note.clear()
-        text = f"admission is resumed, {held} held requests go on"
-        self._note("admission.resumed", text, _moved(before, "open", f"{held} go on"))
-        return {"report": f"{text[0].upper()}{text[1:]}.", "before": before}
+        if gate.closed is None:
+            text = f"admission is resumed, {held} held requests go on"
+            moved = _moved(before, "open", f"{held} go on")
+        else:
+            text = f"the pause is taken back; {held} requests stay held while {gate.closed}"
+            moved = _moved(before, gate.closed, f"{held} stay held")
+        self._note("admission.resumed", text, moved)
+        return {
+            "report": f"{text[0].upper()}{text[1:]}.",
+            "before": before,
+            "after": moved["after"],
+        }
 
     async def _resume_engine(self) -> Told:
         """Where the gate is open, the engine itself may stand still."""
@@ -138,12 +155,14 @@ class ControlHandlers:
                     return {"report": "The engine had been paused; it schedules again."}
         raise RefusedError("Admission is not paused")
 
-    def _close(self) -> str:
+    def _close(self) -> tuple[str, str]:
+        """Hold what comes; by whose word, and what is to be said where that could not be kept."""
         who = asking().partition(", pid")[0] or "the service"
         why = f"admission is paused by {who}"
         self.operator.gate.pause(why)
-        self.pause_note.write(why)
-        return why
+        if not (trouble := self.pause_note.write(why)):
+            return why, ""
+        return why, f", until this service ends: it could not be kept ({trouble})"
 
     async def _drain(self, arguments: Arguments) -> Told:
         status = self.operator.status
@@ -152,8 +171,7 @@ class ControlHandlers:
         bound_s = asked_seconds(arguments, "drain_s", most=3600.0)
         bound_s = self.drain_s if bound_s is None else bound_s
         gate, before, began_s = self.operator.gate, self.under_way(), time.monotonic()
-        if gate.paused is None:
-            self._close()
+        unkept = self._close()[1] if gate.paused is None else ""
         left = await gate.drained(bound_s)
         took = f"{time.monotonic() - began_s:.1f}"
         others = self._running_in_words() if left else ""
@@ -162,8 +180,8 @@ class ControlHandlers:
         data = _moved(f"{before} running", f"{left} running", "drained" if not left else "bounded")
         self._note("engine.drained", text, {**data, "took_s": took}, warn=bool(left))
         return {
-            "report": f"{text[0].upper()}{text[1:]}. Nothing new is admitted until: "
-            "a40console engine resume",
+            "report": f"{text[0].upper()}{text[1:]}. Nothing new is admitted{unkept}. "
+            "Let it in: a40console engine resume",
             "left": str(left),
             "took_s": took,
         }
@@ -238,14 +256,10 @@ class ControlHandlers:
         slots = snapshot.slots if snapshot is not None else Missing("no snapshot was made yet")
         if isinstance(slots, Missing):
             raise RefusedError("No request can be named", evidence=slots.reason)
-        for slot in slots:
-            if named and named in (str(slot.slot), slot.request_id):
-                return slot
-        listed = ", ".join(f"{slot.slot}: {slot.request_id}" for slot in slots)
-        raise RefusedError(
-            f"No request runs in slot {named[:60]!r}" if named else "No slot is named",
-            evidence=listed or "no request is running",
-        )
+        if (slot := request_named(slots, named)) is not None:
+            return slot
+        message, evidence = none_named(slots, named)
+        raise RefusedError(message, evidence=evidence)
 
     def _running_in_words(self) -> str:
         snapshot = self.read_snapshot()

@@ -91,7 +91,10 @@ class Spending:
     """The present rate."""
 
     charged: Charged | None = None
-    """Tokens that an endpoint charged for."""
+    """Tokens that an endpoint charged for, since it is attached."""
+
+    charged_lately: Charged | None = None
+    """The same of the last minute."""
 
     session_usd_per_million: Figure = NO_SESSIONS
     """Of the busiest session."""
@@ -108,7 +111,7 @@ def cost(spending: Spending) -> Cost:
     """
     terms = spending.account.terms
     if terms.per_token is not None:
-        return token_cost(terms.per_token, spending.charged)
+        return token_cost(terms.per_token, spending.charged, spending.charged_lately)
     if terms.usd_per_hour is None:
         none = terms.unpriced
         return _cost(terms, none, UsdPerMillion(now=none, session=none, since_rent=none))

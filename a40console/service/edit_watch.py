@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
 
 from a40console.advisor.evidence import ProfileEdit
 from a40console.errors import ConsoleError
@@ -11,12 +10,13 @@ from a40console.model.profile_change import ProfileDiff
 from a40console.operations.edited_profile import diff_of
 from a40console.operations.status import EngineStatus
 from a40console.paths import Paths
+from a40console.service.aside import Aside
 
 SUFFIX = ".toml"
 
 
 class EditWatch:
-    """Looks at the folder's times of change each second, and reads the files where one changed.
+    """Looks at the folder's times of change each second; files that changed are read aside.
 
     Args:
         paths: Where the operator's profiles lie.
@@ -24,19 +24,15 @@ class EditWatch:
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._seen: Hashable = None
-        self._found: ProfileEdit | None = None
+        self.reading: Aside[ProfileEdit | None] = Aside(None)
 
     def look(self, status: EngineStatus) -> ProfileEdit | None:
         """How the running profile's file differs; None where it does not, or nothing runs."""
         if status.run is None or status.profile is None or not status.living:
-            self._seen = None
+            self.reading.forget()
             return None
-        seen = (status.run.id, id(status.profile), id(status.run), self._stamp())
-        if seen != self._seen:
-            self._seen = seen
-            self._found = self._read(status)
-        return self._found
+        state = (id(status.profile), id(status.run), self._stamp())
+        return self.reading.look(status.run.id, state, lambda: self._read(status))
 
     def _read(self, status: EngineStatus) -> ProfileEdit | None:
         try:

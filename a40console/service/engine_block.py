@@ -10,7 +10,7 @@ from a40console.model.snapshot import NO_PLACEMENTS, Difference, EngineInfo
 from a40console.model.switching import NO_SWITCH
 from a40console.operations.ladder import rung_in_words
 from a40console.operations.record import RunRecord
-from a40console.operations.status import EngineStatus
+from a40console.operations.status import NOTHING_STARTS, EngineStatus
 from a40console.operations.under_way import UnderWay, switch_info
 from a40console.service.self_report import UNKNOWN, SelfReport
 
@@ -119,7 +119,9 @@ def _kind(status: EngineStatus) -> EngineKind | Missing:
 def _eta(status: EngineStatus) -> Figure:
     if status.state is EngineState.SERVING:
         return Missing("ready")
-    return status.eta if status.state in _ON_THE_WAY else Missing("nothing starts")
+    if status.state not in _ON_THE_WAY:
+        return NOTHING_STARTS
+    return Missing("not known yet") if status.eta == NOTHING_STARTS else status.eta
 
 
 def _since(start_s: float | None, now_s: float, absent: Missing) -> Figure:

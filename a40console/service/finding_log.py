@@ -79,7 +79,9 @@ class FindingLog:
             if finding.code in TOLD_OTHERWISE:
                 continue
             spell = self._spells.setdefault(finding.code, _Spell(finding, now_s, now_s))
-            spell.finding, spell.seen_s = finding, now_s
+            spell.seen_s = now_s
+            if not spell.told:  # its end is told in the words of its begin
+                spell.finding = finding
             if not spell.told and now_s - spell.first_s >= BEGINS_AFTER_S:
                 self._begin(spell, now_s)
         for code, spell in list(self._spells.items()):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from a40console.engines.remedies import ProfileFix, fix_for
 from a40console.model.engine import EngineState
-from a40console.operations.failure_note import failure_of
+from a40console.operations.failure_note import NOTE_FILE, FailureNote, failure_of
 from a40console.operations.profile_fix import apply_fix
 from a40console.operations.roles import Recorder
 from a40console.operations.status import EngineStatus
@@ -42,12 +42,36 @@ def fix_handler(paths: Paths, read_status: Callable[[], EngineStatus], record: R
     return run
 
 
-def end_told(status: EngineStatus, runs: Path) -> tuple[str, str]:
-    """What to do about a failed engine, and the change of the profile that mends it, if any."""
-    if status.state is not EngineState.FAILED or status.run is None:
-        return status.remedy, ""
-    note = failure_of(status.run.folder(runs))
-    return (status.remedy, "") if note is None else (note.remedy, in_words(note.fix))
+class EndWords:
+    """Tells what to do about a failed engine; the note of its end is read when it was written.
+
+    Args:
+        runs: Where the engines' starts lie.
+    """
+
+    def __init__(self, runs: Path) -> None:
+        self._runs = runs
+        self._read: tuple[Path, int] | None = None
+        self._note: FailureNote | None = None
+
+    def told(self, status: EngineStatus) -> tuple[str, str]:
+        """The remedy, and the change of the profile that mends it; empty where none does."""
+        if status.state is not EngineState.FAILED or status.run is None:
+            return status.remedy, ""
+        folder = status.run.folder(self._runs)
+        now = folder, _written_ns(folder / NOTE_FILE)
+        if now != self._read:
+            self._read, self._note = now, failure_of(folder)
+        note = self._note
+        return (status.remedy, "") if note is None else (note.remedy, in_words(note.fix))
+
+
+def _written_ns(path: Path) -> int:
+    """When a file was written, 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def stall_fix(status: EngineStatus) -> str:

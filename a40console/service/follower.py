@@ -8,6 +8,7 @@ from pathlib import Path
 
 from a40console.model.engine import EngineState
 from a40console.operations.status import EngineStatus
+from a40console.telemetry.depth_speeds import DepthSpeeds
 from a40console.telemetry.sampler import EngineSampler, EventSink
 
 FOLLOWED = frozenset({EngineState.SERVING, EngineState.DRAINING, EngineState.ORPHANED})
@@ -22,6 +23,8 @@ class EngineFollower:
         self._on_event = on_event
         self._run_id: str | None = None
         self._task: asyncio.Task[None] | None = None
+        self._speeds = DepthSpeeds()
+        self._speeds_of = ""
         self.sampler: EngineSampler | None = None
 
     def follow(self, status: EngineStatus) -> None:
@@ -41,6 +44,9 @@ class EngineFollower:
             # We name the number of slots, and llama.cpp then divides its cache among them.
             kv_unified=False if run.profile.kind == "llamacpp" else None,
         )
+        if run.id == self._speeds_of:  # it slept meanwhile: what was measured holds
+            self.sampler.speeds = self._speeds
+        self._speeds, self._speeds_of = self.sampler.speeds, run.id
         self._task = asyncio.create_task(self.sampler.run(), name="engine telemetry")
 
     async def close(self) -> None:

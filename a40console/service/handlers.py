@@ -10,12 +10,12 @@ from a40console.errors import RefusedError, UsageError
 from a40console.model.event import NOTE_KIND
 from a40console.operations.operator import EngineOperator
 from a40console.operations.roles import Recorder
+from a40console.service.asked_seconds import MOST_DRAIN_S, asked_seconds
 from a40console.service.notes import cleaned
 from a40console.service.probe import probe_request
 from a40console.service.tasks import Handler
 
 EMBEDDED_PROFILE = "smollm2-135m"
-MOST_DRAIN_S = 3600.0
 ANSWER_GRACE_S = 0.3
 """How long a service that was told to stop still answers, so that its last result is read."""
 
@@ -123,21 +123,8 @@ class Handlers:
 
 
 def _drain_s(arguments: Mapping[str, str]) -> float | None:
-    """How long running requests may take to end; None where the settings say it.
-
-    Raises:
-        UsageError: If it is no number of seconds.
-    """
-    text = arguments.get("drain_s")
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_DRAIN_S:
-        raise UsageError(f"The drain takes 0 to {MOST_DRAIN_S:g} seconds, not {text[:40]!r}")
-    return seconds
+    """How long running requests may take to end; None where the settings say it."""
+    return asked_seconds(arguments, "drain_s", most=MOST_DRAIN_S)
 
 
 def _named(arguments: Mapping[str, str]) -> str:

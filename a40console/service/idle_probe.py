@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from a40console.errors import RefusedError
-from a40console.model.figures import number
+from a40console.model.figures import Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.operations.idle_silicon import SECONDS, Probe, measure
 from a40console.operations.probe_streams import ProbeStreams
@@ -59,15 +59,21 @@ def told(probe: Probe, *, simulated: bool) -> dict[str, str]:
 
 
 def _busy(snapshot: Snapshot | None, clients: int, allowed: int) -> str:
-    """Whose requests run beside so many of ours; empty for nobody's."""
+    """Whose requests run beside so many of ours; empty for nobody's.
+
+    What cannot be read is not nobody: then nothing is to be measured.
+    """
     if clients:
         return f"{clients} of the gateway's requests run"
     if snapshot is None:
-        return "" if allowed else "no snapshot was made yet"
+        return "how many requests run is not known: no snapshot was made yet"
     requests = snapshot.requests
-    counts = {"running": number(requests.running), "queued": number(requests.waiting)}
-    total = sum(count or 0 for count in counts.values())
-    if total <= allowed:
+    read = {"running": requests.running, "queued": requests.waiting}
+    for name, figure in read.items():
+        if isinstance(figure, Missing):
+            return f"how many requests are {name} is not known: {figure.reason}"
+    counts = {name: number(figure) or 0 for name, figure in read.items()}
+    if sum(counts.values()) <= allowed:
         return ""
     told = ", ".join(f"{count:.0f} {name}" for name, count in counts.items() if count)
     return f"{told} in the engine, {allowed} of them ours" if allowed else f"{told} in the engine"

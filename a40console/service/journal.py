@@ -16,6 +16,7 @@ from a40console.files import parse_json
 from a40console.model.codec import DecodeError, decode, encode
 from a40console.model.event import Event, Severity, gravity
 from a40console.model.instants import iso_utc, unix_s
+from a40console.operations.who import note_told
 
 KEPT_IN_MEMORY = 1000
 FILE_LIMIT_BYTES = 4 * 1024 * 1024
@@ -68,6 +69,7 @@ class Journal:
         data: Mapping[str, str] | None = None,
     ) -> Event:
         """Write down what happened, now."""
+        note_told((data or {}).get("who", ""))
         self._last_id += 1
         event = Event(
             id=self._last_id,

@@ -19,12 +19,14 @@ class PauseNote:
 
     path: Path
 
-    def write(self, why: str) -> None:
-        """Keep it."""
+    def write(self, why: str) -> str:
+        """Keep it; why that could not be done, empty where it was."""
         try:
             write_private(self.path, why)
         except OSError as error:
             log.warning("that admission is paused could not be kept: %s", error)
+            return error.strerror or str(error)
+        return ""
 
     def clear(self) -> None:
         """Admission is not paused any more."""

@@ -15,12 +15,10 @@ from a40console.model.turning import TurningWay, last_start_s
 from a40console.operations.live_speculation import Way
 from a40console.operations.operator import EngineOperator
 from a40console.operations.past_starts import KEPT_STARTS, PastStarts
-from a40console.operations.switch_cost import LIVE_S, Known, switch_cost
+from a40console.operations.switch_cost import Known, switch_cost
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
 from a40console.service.board import Board
-from a40console.service.chronicle import Chronicle
-from a40console.service.history import MOST_POINTS, Question
 from a40console.service.query import as_json
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -29,7 +27,6 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def switch_reads(
     paths: Paths,
     board: Board,
-    chronicle: Chronicle,
     starts: PastStarts,
     operator: EngineOperator,
     drain_s: float,
@@ -38,8 +35,8 @@ def switch_reads(
     routes = SwitchRoutes(
         find_profile=lambda name: load_profiles(paths.profiles).find(name),
         read_snapshot=lambda: board.snapshot,
-        chronicle=chronicle,
         starts=starts,
+        foresee=operator.foresee,
         find_way=operator.speculation_way,
         drain_s=drain_s,
     )
@@ -52,8 +49,8 @@ class SwitchRoutes:
     Args:
         find_profile: By its name; raises UsageError where there is none.
         read_snapshot: The newest one; None before the first.
-        chronicle: Speeds of the last hour.
         starts: The engine starts.
+        foresee: Raises ConsoleError where a switch to a profile cannot succeed.
         find_way: How speculation would be turned now; raises ConsoleError where it would not.
         drain_s: How long running requests may take to end.
     """
@@ -63,15 +60,15 @@ class SwitchRoutes:
         *,
         find_profile: Callable[[str], Profile],
         read_snapshot: Callable[[], Snapshot | None],
-        chronicle: Chronicle,
         starts: PastStarts,
+        foresee: Callable[[Profile], Awaitable[None]],
         find_way: Callable[[str], Awaitable[Way]],
         drain_s: float,
     ) -> None:
         self._find_profile = find_profile
         self._read_snapshot = read_snapshot
-        self._chronicle = chronicle
         self._starts = starts
+        self._foresee = foresee
         self._find_way = find_way
         self._drain_s = drain_s
 
@@ -82,13 +79,8 @@ class SwitchRoutes:
     async def _cost(self, request: Request) -> Response:
         name = request.query_params.get("profile", "")
         profile = await asyncio.to_thread(self._find_profile, name)
-        hour = Question(since_s=-LIVE_S, until_s=None, points=MOST_POINTS, step_s=0.0)
-        history = await self._chronicle.history(hour)
-        known = Known(
-            drain_s=self._drain_s,
-            prefill_rates=[point.prefill_tokens_per_s for point in history.points],
-            starts=self._starts.of(profile.name),
-        )
+        await self._foresee(profile)
+        known = Known(drain_s=self._drain_s, starts=self._starts.of(profile.name))
         snapshot = self._read_snapshot()
         if snapshot is None:
             raise NoServiceError("The service has not looked yet", remedy="Ask again in a second.")
@@ -97,5 +89,12 @@ class SwitchRoutes:
     async def _way(self, request: Request) -> Response:
         way = await self._find_way(request.query_params.get("mode", ""))
         took_s = last_start_s(self._starts.list(KEPT_STARTS), way.profile.name)
-        told = TurningWay(how=way.how, tokens=way.tokens, why=way.why, last_start_s=took_s)
+        known = way.profile.known_issues
+        told = TurningWay(
+            how=way.how,
+            tokens=way.tokens,
+            why=way.why,
+            last_start_s=took_s,
+            issues=tuple(issue.reason for issue in known if issue.setting == "speculation"),
+        )
         return as_json(told)

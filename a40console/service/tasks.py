@@ -12,7 +12,7 @@ from a40console.errors import ConsoleError, Exit, UsageError
 from a40console.model.command import BY_ID
 from a40console.model.control import CommandResult, Trouble
 from a40console.operations.status import EngineStatus
-from a40console.operations.who import ask_as, asking
+from a40console.operations.who import ask_as, asking, is_told
 from a40console.service.forbidding import forbidden_error
 from a40console.service.journal import Journal
 
@@ -139,7 +139,7 @@ class CommandTasks:
                 },
             )
         events = self._journal.since(self._first_event[started.id], 100)
-        if ended.trouble is None and not any(event.data.get("who") == asking() for event in events):
+        if ended.trouble is None and not is_told():
             self._note_done(ended, before)
         self._results[started.id] = replace(ended, events=events)
 

@@ -13,15 +13,19 @@ MILLION = 1_000_000
 PER_TOKEN = Missing("it is paid by the token, not by the hour")
 NOT_COUNTED = Missing("the endpoint's tokens were not read yet")
 NOTHING = Missing("nothing was generated yet")
+NOTHING_LATELY = Missing("no answer ended in the last minute")
 NO_SESSION_PRICE = Missing("tokens are paid, not the seconds of a session")
 
 
-def token_cost(price: TokenPrice, charged: Charged | None) -> Cost:
-    """The cost block of an endpoint: `now` is all that was paid by all that was generated.
+def token_cost(price: TokenPrice, charged: Charged | None, lately: Charged | None = None) -> Cost:
+    """The cost block of an endpoint: what was paid by what was generated.
 
-    Prompts are paid too, so a million generated tokens cost more than the price of output.
+    `now` is of the answers that ended in the last minute, as an answer says at its end what it
+    costs; `since_rent` is of all since the endpoint was attached. Prompts are paid too, so a
+    million generated tokens cost more than the price of output.
     """
     paid = NOT_COUNTED if charged is None else usd(price, charged)
+    paid_lately = NOT_COUNTED if lately is None else usd(price, lately)
     return Cost(
         kind="per_token",
         usd_per_hour=PER_TOKEN,
@@ -29,7 +33,9 @@ def token_cost(price: TokenPrice, charged: Charged | None) -> Cost:
         usd_so_far=paid,
         since="engine start",
         usd_per_million=UsdPerMillion(
-            now=_per_million(paid, charged), session=NO_SESSION_PRICE, since_rent=NO_SESSION_PRICE
+            now=_per_million(paid_lately, lately, NOTHING_LATELY),
+            session=NO_SESSION_PRICE,
+            since_rent=_per_million(paid, charged, NOTHING),
         ),
         counted="all",
     )
@@ -56,11 +62,11 @@ def usd(price: TokenPrice, charged: Charged) -> Figure:
     return Estimated(float(whole)) if untold else float(whole)
 
 
-def _per_million(paid: Figure, charged: Charged | None) -> Figure:
+def _per_million(paid: Figure, charged: Charged | None, nothing: Missing) -> Figure:
     if isinstance(paid, Missing) or charged is None:
         return paid
     generated, dollars = number(charged.generated_tokens), number(paid)
     if not generated or dollars is None:
-        return NOTHING
+        return nothing
     value = dollars / generated * MILLION
     return Estimated(value) if isinstance(paid, Estimated) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ RETRY_UNKNOWN_S = 10.0
 LEAST_RETRY_S = 5.0
 """Clients ask ten times and give up: what is left of a start is estimated, and may last longer."""
 _ANSWERS = (EngineState.SERVING, EngineState.DRAINING)
-KEPT_NAMES = 16
 _START = "Start one with: a40console engine start"
 
 
@@ -26,7 +26,7 @@ class EngineUpstream:
         self,
         read_status: Callable[[], EngineStatus],
         runs: Path,
-        clock: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
         *,
         messages_route: MessagesRoute = "auto",
     ) -> None:
@@ -35,8 +35,6 @@ class EngineUpstream:
         self._clock = clock
         self._messages_route = messages_route
         self._known: tuple[EngineStatus, Upstream] | None = None
-        self._names: list[str] = []
-        """Under which engines have served."""
 
         self.plugin_counts = True
         """Whether the plugin inside the engine counts, so that requests stay untouched."""
@@ -48,8 +46,6 @@ class EngineUpstream:
             return None
         if self._known is None or self._known[0] is not status:
             run = status.run
-            if run.profile.public_name not in self._names:
-                self._names = [*self._names[1 - KEPT_NAMES :], run.profile.public_name]
             self._known = (
                 status,
                 Upstream(
@@ -60,7 +56,6 @@ class EngineUpstream:
                     run_id=run.id,
                     messages_route=run.profile.messages_route or self._messages_route,
                     reasoning=run.profile.reasoning_parser is not None,
-                    former_names=frozenset(self._names) - {run.profile.public_name},
                 ),
             )
         upstream = self._known[1]

@@ -9,12 +9,13 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
 
-from a40console.sim import starting
+from a40console.sim import refused, starting
 from a40console.sim.app import Surface, read_token, wall_clock
 from a40console.sim.core import Core
 from a40console.sim.day import days
@@ -25,6 +26,12 @@ from a40console.sim.settings import Settings, parse
 
 BACKLOG = 512
 REHEARSED_DAYS = 24
+ABORT_S = 0.6
+"""VLLM takes 0.6 s to 2.4 s to abort what runs and to end."""
+
+SHUTDOWN_BEGINS = ("launcher.py:254", "[shutdown] API server: shutdown triggered")
+SHUTDOWN_ENDS = ("core_client.py:777", "[shutdown] MPClient: complete")
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 ENGINE_DEAD = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
 
 
@@ -72,6 +79,9 @@ def _start(settings: Settings, out: Output) -> None:
         wait_until(began_s + line.after_s)
         _refuse_long_context(settings, line, out)
         out.line(line)
+        if (words := refused.refusal(settings, line, os.environ)) is not None:
+            out.bare(f"Traceback (most recent call last):\n{words}")
+            os._exit(1)
         if faults.has("crash", phase):
             out.crash(phase)
             os._exit(1)
@@ -90,7 +100,7 @@ def _without_peer_to_peer() -> bool:
 def _refuse_long_context(settings: Settings, line: starting.Line, out: Output) -> None:
     """As vLLM does once it knows how much memory is left for the cache."""
     measured = line.place.startswith("kv_cache_utils")
-    if measured and (words := starting.cache_too_small(settings)) is not None:
+    if measured and (words := refused.cache_too_small(settings)) is not None:
         out.fail(words)
         os._exit(1)
 
@@ -107,16 +117,45 @@ def _hold(out: Output) -> None:
 
 
 def _on_signals(settings: Settings, out: Output) -> None:
+    """How it ends while it starts."""
+
     def end(number: int, frame: FrameType | None) -> None:
         if settings.faults.has("ignore_term"):
             return
-        out.say("APIServer", "launcher.py:254", "[shutdown] API server: shutdown triggered")
+        out.say("APIServer", *SHUTDOWN_BEGINS)
         time.sleep(settings.faults.number("slow_stop", 0.0))
-        out.say("APIServer", "core_client.py:777", "[shutdown] MPClient: complete")
-        os._exit(0)
+        _exit(out)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         signal.signal(number, end)
+
+
+def _exit(out: Output) -> None:
+    out.say("APIServer", *SHUTDOWN_ENDS)
+    os._exit(0)
+
+
+class _Shutdown:
+    """How it ends once it serves: as vLLM without a time to drain, which aborts what runs."""
+
+    def __init__(self, settings: Settings, out: Output, driver: Driver, server: _Server) -> None:
+        self._settings = settings
+        self._out = out
+        self._driver = driver
+        self._server = server
+        self._ending: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """What a signal does."""
+        if self._ending is None and not self._settings.faults.has("ignore_term"):
+            self._ending = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        self._out.say("APIServer", *SHUTDOWN_BEGINS)
+        self._server.should_exit = True
+        aborted_s = ABORT_S / self._settings.options.speed if self._driver.end() else 0.0
+        await asyncio.sleep(aborted_s + self._settings.faults.number("slow_stop", 0.0))
+        _exit(self._out)
 
 
 def _leave_behind() -> None:
@@ -146,6 +185,9 @@ async def _serve(settings: Settings, out: Output, door: socket.socket) -> None:
         boot="rehearsal" if manual else secrets.token_hex(8),
     )
     server = _Server(_config(surface))
+    shutdown, loop = _Shutdown(settings, out, driver, server), asyncio.get_running_loop()
+    for number in _ENDING:
+        loop.add_signal_handler(number, shutdown.begin)
     tasks = [asyncio.create_task(server.serve(sockets=[door]))]
     if manual is None:
         tasks += [
@@ -167,10 +209,12 @@ async def _crash_later(settings: Settings, out: Output) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves the signals alone: they end the process at once."""
+    """A server that leaves the signals alone: by itself it would wait for what runs."""
 
-    def install_signal_handlers(self) -> None:
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
         """Ours are in place."""
+        yield
 
 
 def _config(surface: Surface) -> uvicorn.Config:

@@ -23,7 +23,7 @@ from a40console.sim.anthropic import Message
 from a40console.sim.asked import Asked, RefusedError, prompt_ids, prompt_tokens, read
 from a40console.sim.controls import ACTS, Act, ControlRefusedError, Controls
 from a40console.sim.counters import Statistics
-from a40console.sim.driver import Driver
+from a40console.sim.driver import Driver, EngineGoneError
 from a40console.sim.exposition import CONTENT_TYPE, Exposition, Identity
 from a40console.sim.openai import Answer
 from a40console.sim.rehearsal import ManualClock
@@ -39,6 +39,15 @@ ASKED_PATH = "/sim/v1/asked"
 _ERRORS = {400: "BadRequestError", 404: "NotFoundError"}
 _ANTHROPIC_ERRORS = {400: "invalid_request_error", 404: "not_found_error"}
 _GARBLE_EVERY = 7
+_GONE = {
+    "error": {
+        "message": "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "type": "InternalServerError",
+        "param": None,
+        "code": 500,
+    }
+}
+_GONE_FOR_CLAUDE = "2 validation errors for ChatCompletionStreamResponse"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -231,7 +240,10 @@ class Surface:
             return _refusal(error, route)
         if not asked.stream:
             outputs = self._driver.stream(asked.order)
-            return JSONResponse(await self._answer(asked, route).whole(outputs))
+            try:
+                return JSONResponse(await self._answer(asked, route).whole(outputs))
+            except EngineGoneError:
+                return JSONResponse(_GONE, 500)
         events = self._events(asked, route)
         return StreamingResponse(events, media_type="text/event-stream; charset=utf-8")
 
@@ -251,10 +263,13 @@ class Surface:
         async with aclosing(outputs) as living:  # type: ignore[type-var]
             events = self._answer(asked, route).events(living)
             number = 0
-            async for event in events:
-                number += 1
-                cut = self._settings.faults.has("garble") and number % every == 0
-                yield event[: len(event) // 2] + "\n\n" if cut else event
+            try:
+                async for event in events:
+                    number += 1
+                    cut = self._settings.faults.has("garble") and number % every == 0
+                    yield event[: len(event) // 2] + "\n\n" if cut else event
+            except EngineGoneError:
+                yield _last_event(route)
 
     async def _count_tokens(self, request: Request) -> Response:
         if (absent := self._absent()) is not None:
@@ -336,6 +351,14 @@ async def _body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError("1 validation error: the body is no JSON object")
     return body
+
+
+def _last_event(route: str) -> str:
+    """How vLLM ends a stream whose engine core is gone; what it garbles is garbled here."""
+    if route != "messages":
+        return f"data: {json.dumps(_GONE)}\n\ndata: [DONE]\n\n"
+    told = {"type": "internal_error", "message": _GONE_FOR_CLAUDE}
+    return f"event: error\ndata: {json.dumps({'type': 'error', 'error': told})}\n\n"
 
 
 def _refusal(error: RefusedError, route: str) -> Response:

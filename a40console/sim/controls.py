@@ -13,6 +13,7 @@ START_DEPTH_VARIABLE = "A40CONSOLE_SPECULATION_DEPTH"
 EXTENSION = "depth.DepthWorker"
 CONTROLS = ("speculation", "abort", "reset-prefix-cache", "sleep", "wake", "pause", "resume")
 LARGEST_NUMBER = 10_000
+LONGEST_ID = 512
 _NEVER_SLEEPS = "the engine was started without --enable-sleep-mode"
 
 
@@ -128,7 +129,7 @@ def _speculation(controls: Controls, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _abort(controls: Controls, body: Mapping[str, Any]) -> dict[str, Any]:
     request_id = body.get("request_id")
-    if not isinstance(request_id, str) or not request_id:
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= LONGEST_ID:
         raise ValueError("request_id must be a string")
     return {"aborted": controls.abort(request_id)}
 

@@ -14,14 +14,19 @@ SHORTEST_SLEEP_S = 0.002
 """Passes that end within it are told together: an event loop turns no faster."""
 
 
+class EngineGoneError(Exception):
+    """The engine core is gone: nothing more comes of any request."""
+
+
 class Driver:
     """One core and its clock."""
 
     def __init__(self, core: Core, clock: Callable[[], float]) -> None:
         self.core = core
         self._clock = clock
-        self._streams: dict[str, asyncio.Queue[Output]] = {}
+        self._streams: dict[str, asyncio.Queue[Output | None]] = {}
         self._wake = asyncio.Event()
+        self._gone = False
 
     def now_s(self) -> float:
         """The engine's time."""
@@ -50,6 +55,13 @@ class Driver:
         aborted = Output(request_id=request_id, at_s=now_s, tokens=(), finish_reason="abort")
         self._tell([aborted])
 
+    def end(self) -> bool:
+        """Nothing comes of any request any more; whether there were some."""
+        self._gone = True
+        for queue in self._streams.values():
+            queue.put_nowait(None)
+        return bool(self._streams)
+
     def wake(self) -> None:
         """Look again: something has changed."""
         self._wake.set()
@@ -59,9 +71,12 @@ class Driver:
 
         Raises:
             ValueError: If it cannot be served.
+            EngineGoneError: If the engine ends first.
         """
+        if self._gone:
+            raise EngineGoneError
         name = order.request_id
-        self._streams[name] = queue = asyncio.Queue[Output]()
+        self._streams[name] = queue = asyncio.Queue[Output | None]()
         ended = False
         try:
             self._tell(self.core.submit(order, self.now_s()))
@@ -82,10 +97,16 @@ class Driver:
                 queue.put_nowait(output)
 
 
-async def _newest(queue: asyncio.Queue[Output]) -> Output:
-    """The next output, with those that came after it while nobody took them, as vLLM joins them."""
+async def _newest(queue: asyncio.Queue[Output | None]) -> Output:
+    """The next output, with those that came after it while nobody took them, as vLLM joins them.
+
+    Raises:
+        EngineGoneError: If no more comes.
+    """
     output = await queue.get()
-    while not queue.empty():
+    while not queue.empty() and output is not None:
         later = queue.get_nowait()
-        output = replace(later, tokens=output.tokens + later.tokens)
+        output = later and replace(later, tokens=output.tokens + later.tokens)
+    if output is None:
+        raise EngineGoneError
     return output

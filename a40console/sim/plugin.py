@@ -76,7 +76,10 @@ async def body_of(request: HttpRequest) -> dict[str, Any]:
         read += piece
         if len(read) > LARGEST_BODY_BYTES:
             raise ValueError(f"the body is larger than {LARGEST_BODY_BYTES} bytes")
-    body = json.loads(bytes(read) or b"{}")
+    try:
+        body = json.loads(bytes(read) or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the body is no JSON: {error}") from error
     if not isinstance(body, dict):
         raise ValueError("the body must be a JSON object")
     return body

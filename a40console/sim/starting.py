@@ -50,21 +50,6 @@ def cache_tokens(settings: Settings) -> int:
     return blocks * settings.sheet.block_tokens
 
 
-def cache_too_small(settings: Settings) -> str | None:
-    """VLLM's refusal of a context that its KV cache cannot hold; None where it can."""
-    tokens, asked = cache_tokens(settings), settings.options.max_model_len
-    if asked <= tokens:
-        return None
-    each = settings.sheet.kv_bytes / 2**30
-    return (
-        f"ValueError: To serve at least one request with the model's max seq len ({asked}), "
-        f"({asked * each:.2f} GiB KV cache is needed, which is larger than the available KV cache "
-        f"memory ({tokens * each:.2f} GiB). Based on the available memory, the estimated maximum "
-        f"model length is {tokens}. Try increasing `gpu_memory_utilization` or decreasing "
-        "`max_model_len` when initializing the engine."
-    )
-
-
 def _starting(settings: Settings) -> Iterator[Line]:
     def line(process: str, place: str, text: str, level: str = "INFO") -> Line:
         return Line("starting", 0.0, process, place, text, level)

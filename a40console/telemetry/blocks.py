@@ -78,6 +78,11 @@ class Source:
         """The long window."""
         return self.none if self.latest is None else self.ring.change()
 
+    def moved(self, name: CounterName) -> Figure:
+        """How far a counter moved in the long window."""
+        change = self.change()
+        return change if isinstance(change, Missing) else change.delta(name)
+
     def window_s(self, window_s: float) -> float:
         """The window as far as readings cover it; its full length before the first two."""
         return round(self.ring.covered_s(window_s), 3) or window_s

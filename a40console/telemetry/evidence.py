@@ -8,6 +8,7 @@ from typing import Literal
 
 from a40console.model.request import EngineRow
 from a40console.telemetry.blocks import Source
+from a40console.telemetry.depth_speeds import DepthSpeeds
 from a40console.telemetry.reading import LiveDepth
 from a40console.telemetry.timeline import Timeline
 
@@ -40,6 +41,9 @@ class Evidence:
     paused: bool | None
     live_depth: LiveDepth | None = None
     """The depth of speculation by the worker's own word."""
+
+    speeds: DepthSpeeds | None = None
+    """What was measured at which depth; None where no depth is told."""
 
     controls: Mapping[str, str] | None = None
     """Why each control that cannot be used cannot; None where nothing tells."""

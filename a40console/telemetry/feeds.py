@@ -13,6 +13,7 @@ from a40console.model.snapshot import Gpu, SourceStatus
 from a40console.telemetry import llamacpp, vllm, vllm_plugin
 from a40console.telemetry.aliases import FORWARDER
 from a40console.telemetry.blocks import Source
+from a40console.telemetry.depth_speeds import DepthSpeeds
 from a40console.telemetry.evidence import Evidence
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.llamacpp import LlamaCppSource
@@ -143,8 +144,10 @@ class VllmFeed(Feed):
         clock: Callable[[], float],
         period_s: float,
         on_event: EventSink,
+        speeds: Callable[[], DepthSpeeds],
     ) -> None:
         super().__init__(http, clock=clock, period_s=period_s, on_event=on_event)
+        self._speeds = speeds
         self._metrics_source = MetricsSource(http, source=self.source)
         self._metrics_ring = CounterRing()
         self._plugin_ring = CounterRing()
@@ -177,7 +180,9 @@ class VllmFeed(Feed):
         reading = await self._plugin_source.read()
         if self._plugin_ring.add(reading):
             self.ended.clear()
+            self._speeds().clear()
             self.restarted(reading)
+        self._speeds().take(reading)
         self.follow(reading)
         self.standstill.observe(reading)
 
@@ -250,6 +255,7 @@ class VllmFeed(Feed):
             speculating=speculating,
             paused=None if latest is None else latest.paused,
             live_depth=None if latest is None else latest.live_depth,
+            speeds=self._speeds(),
             controls=None if latest is None else latest.controls,
         )
 
@@ -265,8 +271,11 @@ class SimFeed(VllmFeed):
         clock: Callable[[], float],
         period_s: float,
         on_event: EventSink,
+        speeds: Callable[[], DepthSpeeds],
     ) -> None:
-        super().__init__(http, endpoint, clock=clock, period_s=period_s, on_event=on_event)
+        super().__init__(
+            http, endpoint, clock=clock, period_s=period_s, on_event=on_event, speeds=speeds
+        )
         self._cards = SimulatedGpus(http, clock)
         self.pollers.append(
             Poller(

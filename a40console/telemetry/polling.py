@@ -13,7 +13,7 @@ from a40console.model.figures import Figure, Missing
 from a40console.model.snapshot import SourceStatus
 from a40console.telemetry.fetch import SourceError
 
-EventSink = Callable[[str, str, Severity, dict[str, str]], None]
+EventSink = Callable[[str, str, Severity, dict[str, str]], object]
 """Takes kind, text, severity and evidence."""
 
 LONGEST_BACK_OFF_S = 5.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from a40console.model.figures import Estimated, Figure, Missing, Text, measured
+from a40console.model.own_request import own_request
 from a40console.model.request import EngineRow, GatewayRow, Method
 from a40console.telemetry.matching import Pair, our_id
 
@@ -22,8 +23,10 @@ def request_id(pair: Pair) -> str:
 def told(pair: Pair, name: str, reason: str) -> Text:
     """What only the gateway knows."""
     if pair.gateway is None:
-        ours = pair.engine is not None and our_id(pair.engine.external_id) is not None
-        return _NO_RECORD if ours else NOT_OURS
+        external_id = None if pair.engine is None else pair.engine.external_id
+        if name == "client" and (own := own_request(external_id)) is not None:
+            return f"a40console {own}"
+        return NOT_OURS if our_id(external_id) is None else _NO_RECORD
     value: str | None = getattr(pair.gateway, name)
     return Missing(reason) if value is None else value
 

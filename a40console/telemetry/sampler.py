@@ -11,6 +11,7 @@ import httpx
 from a40console.model.engine import Endpoint, EngineKind, is_simulated
 from a40console.model.figures import Missing
 from a40console.model.request import GatewayRow
+from a40console.telemetry.depth_speeds import DepthSpeeds
 from a40console.telemetry.feeds import AttachedFeed, LlamaFeed, SimFeed, VllmFeed
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.joining import Joiner
@@ -57,6 +58,9 @@ class EngineSampler:
         self._on_event = on_event
         self._clock = clock
         self._kv_unified = kv_unified
+        self.speeds = DepthSpeeds()
+        """What was measured at which depth; of an engine followed before, its former ones."""
+
         self._http = EngineHttp(endpoint, clock=clock, transport=transport)
         self._joiner = Joiner()
         self._first_tokens = FirstTokens(since_s=clock())
@@ -132,6 +136,7 @@ class EngineSampler:
                 clock=self._clock,
                 period_s=self._period_s,
                 on_event=self._on_event,
+                speeds=lambda: self.speeds,
             )
         feed.on_restart = self._restarted
         return feed

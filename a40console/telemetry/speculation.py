@@ -9,6 +9,7 @@ from typing import Literal
 from a40console.model.figures import Estimated, Figure, Missing, Text, measured, number, ratio
 from a40console.model.snapshot import SpeculationInfo
 from a40console.telemetry.blocks import Source
+from a40console.telemetry.depth_speeds import DepthSpeeds
 from a40console.telemetry.reading import LiveDepth
 from a40console.telemetry.windows import LONG_WINDOW_S, Change
 
@@ -19,7 +20,11 @@ _NOT_CONTROLLED = Missing("known to whoever started the engine")
 
 
 def speculation(
-    source: Source, *, enabled: bool | None, live: LiveDepth | None = None
+    source: Source,
+    *,
+    enabled: bool | None,
+    live: LiveDepth | None = None,
+    speeds: DepthSpeeds | None = None,
 ) -> SpeculationInfo:
     """What speculation brought in the last minute.
 
@@ -30,11 +35,19 @@ def speculation(
         source: Whose counters.
         enabled: Whether the engine was started with speculation; None where it does not tell.
         live: The depth in force, where the engine's worker tells it.
+        speeds: What was measured at which depth, where that is told.
     """
-    if live is not None:
-        change = _at_this_depth(source, live)
-        return _with_depth(_measured(source, change, enabled=live.tokens > 0, live=live), live)
-    return _measured(source, source.change(), enabled=enabled)
+    if live is None:
+        return _measured(source, source.change(), enabled=enabled)
+    change = _at_this_depth(source, live)
+    info = _with_depth(_measured(source, change, enabled=live.tokens > 0, live=live), live)
+    if speeds is None:
+        return info
+    return replace(
+        info,
+        off_tokens_per_s_at_this_load=speeds.without(source.now_s),
+        measured_at_this_load=speeds.at_this_load(source.now_s),
+    )
 
 
 def _at_this_depth(source: Source, live: LiveDepth) -> Change | Missing:
@@ -81,7 +94,7 @@ def _measured(
         drafts=drafts,
         tail_verdict=tail_verdict(drafts, positions),
         locked_reason=None,
-        off_tokens_per_s_at_this_load=Missing("never measured"),
+        off_tokens_per_s_at_this_load=Missing("the engine does not tell its depth"),
     )
 
 

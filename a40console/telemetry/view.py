@@ -26,7 +26,7 @@ from a40console.telemetry.reading import Setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charged:
-    """Tokens that an endpoint charged for, since its forwarder began."""
+    """Tokens that an endpoint charged for: since its forwarder began, or in a window."""
 
     prompt_tokens: Figure
     """The cached ones among them."""
@@ -78,6 +78,9 @@ class EngineView:
 
     charged: Charged | None
     """What an attached endpoint said it charged for; None of an engine that is not paid so."""
+
+    charged_lately: Charged | None
+    """The same of the last minute."""
 
     ended_tokens_per_s: Figure
     """What requests that ended within the window emitted: with the slots' it is the rate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from a40console.model.engine import EngineKind
@@ -23,6 +24,7 @@ from a40console.telemetry.feeds import LlamaFeed, VllmFeed
 from a40console.telemetry.joining import Joined
 from a40console.telemetry.latency import FirstTokens, latency
 from a40console.telemetry.progress import Progress
+from a40console.telemetry.reading import CounterName
 from a40console.telemetry.speculation import speculation
 from a40console.telemetry.view import Charged, EngineView
 from a40console.telemetry.vllm import Identity
@@ -52,7 +54,10 @@ def build_view(
         latency=latency(metrics, first_tokens, now_s),
         prefix_cache=prefix_cache(metrics),
         speculation=speculation(
-            evidence.speculation, enabled=evidence.speculating, live=evidence.live_depth
+            evidence.speculation,
+            enabled=evidence.speculating,
+            live=evidence.live_depth,
+            speeds=evidence.speeds,
         ),
         kv_cache=kv_cache(metrics, usage=_usage(evidence), load=Load(contexts=joined.contexts)),
         sources=feed.statuses(),
@@ -65,7 +70,8 @@ def build_view(
         settings=latest.settings if latest is not None else {},
         progress=_progress(feed),
         generated_tokens=evidence.counters.counter("generated_tokens"),
-        charged=_charged(metrics) if kind == "attached" else None,
+        charged=_charged(metrics.counter) if kind == "attached" else None,
+        charged_lately=_charged(metrics.moved) if kind == "attached" else None,
         ended_tokens_per_s=joined.ended_tokens_per_s,
         read_bytes_per_s=read_bytes_per_s(metrics),
         counters_reset_s=Missing("never seen")
@@ -77,12 +83,12 @@ def build_view(
     )
 
 
-def _charged(metrics: Source) -> Charged:
+def _charged(read: Callable[[CounterName], Figure]) -> Charged:
     return Charged(
-        prompt_tokens=metrics.counter("charged_prompt_tokens"),
-        cached_tokens=metrics.counter("charged_cached_tokens"),
-        generated_tokens=metrics.counter("charged_generated_tokens"),
-        untold_requests=metrics.counter("charged_untold_requests"),
+        prompt_tokens=read("charged_prompt_tokens"),
+        cached_tokens=read("charged_cached_tokens"),
+        generated_tokens=read("charged_generated_tokens"),
+        untold_requests=read("charged_untold_requests"),
     )
 
 

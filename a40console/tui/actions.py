@@ -7,16 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from a40console.errors import ConsoleError
+from a40console.errors import ConsoleError, Exit
 from a40console.model.command import Command
 from a40console.model.control import CommandResult, Trouble
-from a40console.model.figures import Missing, number
+from a40console.model.figures import Missing
 from a40console.model.instants import iso_utc
 from a40console.model.switch_cost import told as told_cost
 from a40console.tui import dialogs
-from a40console.tui import format as fmt
 from a40console.tui.availability import why_not
-from a40console.tui.losses import losses
+from a40console.tui.losses import at_stake, losses
 from a40console.tui.panels.moments import day_of, when_s
 from a40console.tui.screens.slot import show_slot
 from a40console.tui.toasts import ActionToast
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
 
 _LOOK_EVERY_S = 0.5
+_LONGEST_EVIDENCE = 160
 
 Handler = Callable[["ConsoleApp", Command], Awaitable[None]]
 
@@ -49,7 +49,11 @@ def tell_trouble(app: ConsoleApp, command: Command, trouble: Trouble) -> None:
 
 
 def _told(trouble: Trouble) -> str:
-    parts = [trouble.message, trouble.evidence, trouble.remedy]
+    """In a toast, which must not cover the screen: the events have a long evidence whole."""
+    evidence = trouble.evidence
+    if len(evidence) > _LONGEST_EVIDENCE:
+        evidence = f"{evidence[:_LONGEST_EVIDENCE].rstrip()} …"
+    parts = [trouble.message, evidence, trouble.remedy]
     return "\n".join(part for part in parts if part)
 
 
@@ -141,9 +145,7 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
         lines = [f"From {old} to {new}."]
     if app.reading.link.state != "live":
         return [*lines, "No service answers: what runs now is not known."]
-    running = number(snapshot.requests.running)
-    if running:
-        lines.append(f"{fmt.plural(running, 'request')} running now.")
+    lines += at_stake(snapshot)
     if not switched and not isinstance(old, Missing):
         lines.append(f"Profile: {old}{', SIMULATED' if snapshot.simulated else ''}")
     return lines
@@ -152,13 +154,19 @@ def _consequences(app: ConsoleApp, arguments: dict[str, str]) -> list[str]:
 async def _switch_cost(
     app: ConsoleApp, command: Command, arguments: dict[str, str]
 ) -> tuple[str, ...]:
-    """What a switch will cost those who use the engine; nothing for other commands."""
+    """What a switch will cost those who use the engine; nothing for other commands.
+
+    Raises:
+        ConsoleError: If the switch would be refused.
+    """
     if command.id != "engine.switch":
         return ()
     client = await app.feed.client()
     try:
         return told_cost(await client.switch_cost(arguments["profile"]))
     except ConsoleError as error:
+        if error.exit_code in (Exit.REFUSED, Exit.USAGE):
+            raise
         return (f"What it costs cannot be told: {error.message}.",)
 
 

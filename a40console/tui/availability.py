@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from a40console.model.command import Command
+from a40console.model.control import ProfileSummary
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.snapshot import Snapshot
@@ -49,6 +52,11 @@ def why_not(command: Command, reading: Reading) -> str | None:
     if command.acts and reading.read_only:
         return f"read-only, forbidden by: {reading.read_only}"
     return _engine_reason(command, snapshot) or _control_reason(command, snapshot)
+
+
+def runnable_first(profiles: Iterable[ProfileSummary]) -> list[ProfileSummary]:
+    """Profiles in their order, those first that this machine can run."""
+    return sorted(profiles, key=lambda profile: not profile.ready)
 
 
 def offered(command_id: str, snapshot: Snapshot) -> bool:

@@ -17,7 +17,7 @@ from a40console.model.figures import Missing, number
 from a40console.model.snapshot import Snapshot
 from a40console.model.wording import short_name
 from a40console.tui import format as fmt
-from a40console.tui.availability import LIVING, NAMES
+from a40console.tui.availability import LIVING, NAMES, runnable_first
 from a40console.tui.format import shown
 from a40console.tui.ink import clean
 from a40console.tui.panels import texts
@@ -90,7 +90,7 @@ async def _choices(app: ConsoleApp, command: Command) -> list[Choice]:
             client = await app.feed.client()
             current = app.reading.snapshot.engine
             serving = current.profile if current.state in LIVING else None
-            return [_profile(p, serving) for p in await client.profiles()]
+            return [_profile(p, serving) for p in runnable_first(await client.profiles())]
         case "mode":
             return _modes(app)
         case "level":

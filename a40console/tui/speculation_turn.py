@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a40console.model.command import Command
-from a40console.model.figures import number
-from a40console.model.turning import way_in_words
+from a40console.model.turning import told
 from a40console.tui import dialogs
-from a40console.tui import format as fmt
+from a40console.tui.losses import at_stake
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -24,7 +23,9 @@ async def confirmed_mode(app: ConsoleApp, command: Command) -> str | None:
     if mode is None:
         return None
     way = await (await app.feed.client()).speculation_way(mode)
-    lines = [dialogs.consequence("mode", mode), way_in_words(way)]
-    if way.how == "restart" and (running := number(app.reading.snapshot.requests.running)):
-        lines.append(f"{fmt.plural(running, 'request')} running now.")
-    return mode if await dialogs.confirm(app, command, lambda: lines) else None
+    said = [dialogs.consequence("mode", mode), *told(way)]
+
+    def consequences() -> list[str]:
+        return said if way.how == "live" else [*said, *at_stake(app.reading.snapshot)]
+
+    return mode if await dialogs.confirm(app, command, consequences) else None

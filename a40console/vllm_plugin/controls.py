@@ -60,6 +60,8 @@ class Controls:
         }
         self._asked_s = float("-inf")
         self._asking: asyncio.Future[None] | None = None
+        self._abandoned: set[asyncio.Future[Any]] = set()
+        """Calls that took too long and are not over: an engine that hangs answers none."""
 
     async def begin(self) -> None:
         """Asks the worker what it can, and sets the depth that the engine is to begin with."""
@@ -173,7 +175,7 @@ class Controls:
         return told
 
     def _refresh(self) -> None:
-        idle = self._asking is None or self._asking.done()
+        idle = (self._asking is None or self._asking.done()) and not self._abandoned
         due = self._clock() - self._asked_s >= REFRESH_S
         if idle and due and "speculation" not in self._why_not:
             self._asking = asyncio.ensure_future(self._ask_in_passing())
@@ -188,12 +190,22 @@ class Controls:
         waiting = asyncio.ensure_future(call)
         await asyncio.wait({waiting}, timeout=ANSWER_S)
         if not waiting.done():
-            waiting.add_done_callback(_retrieve)
-            raise UnansweredError(f"the engine did not answer in {ANSWER_S:.0f} s")
+            self._abandoned.add(waiting)
+            waiting.add_done_callback(self._over)
+            raise UnansweredError(
+                f"the engine did not answer in {ANSWER_S:.0f} s; what it was asked for it may "
+                "still do"
+            )
         try:
             return waiting.result()
         except Exception as error:
             raise UnansweredError(f"the engine could not: {error!r}") from error
+
+    def _over(self, call: asyncio.Future[Any]) -> None:
+        """Takes an abandoned call's error, which asyncio would otherwise report as lost."""
+        self._abandoned.discard(call)
+        with contextlib.suppress(asyncio.CancelledError):
+            call.exception()
 
 
 def why_not(engine: Any) -> Iterable[tuple[str, str]]:
@@ -233,9 +245,3 @@ def agreed(answers: Any) -> dict[str, Any]:
     if not isinstance(first, dict) or any(answer != first for answer in answers):
         raise UnansweredError(f"the workers do not agree: {answers!r}")
     return first
-
-
-def _retrieve(call: asyncio.Future[Any]) -> None:
-    """Takes an abandoned call's error, which asyncio would otherwise report as lost."""
-    with contextlib.suppress(asyncio.CancelledError):
-        call.exception()

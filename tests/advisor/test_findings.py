@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from a40console.advisor.machine_findings import GPU_SOURCE
 from a40console.model.busiest_thread import BusiestThread
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Missing
-from a40console.model.snapshot import Difference, SourceStatus
+from a40console.model.snapshot import DepthSpeed, Difference, SourceStatus
 from a40console.telemetry.gpu_figures import THROTTLE_REASONS
 from a40console.telemetry.nvml import GpuSampler
 from tests.advisor.scenes import END, GONE, HUNG, Scene, codes, only
@@ -78,6 +79,8 @@ def test_a_failed_start_that_a_profile_mends_leads_to_the_fix(scene: Scene) -> N
     found = only(failed, Evidence(end_remedy="Set it lower.", end_fix=fix))
     assert found.command == "profile.fix"
     assert found.remedy == f"Set it lower. This change of the profile mends it: {fix}."
+    alone = only(failed, Evidence(end_fix=fix))
+    assert alone.remedy == f"This change of the profile mends it: {fix}."
     assert only(failed, Evidence(end_remedy="Set it lower.")).command == "engine.start"
 
 
@@ -299,6 +302,14 @@ def test_a_log_that_states_another_speed_is_told_with_both(scene: Scene) -> None
     ]
 
 
+SLOWER: dict[str, Any] = {
+    "mode": "on",
+    "depth": 5,
+    "off_tokens_per_s_at_this_load": 497.0,
+    "measured_at_this_load": (DepthSpeed(0, 497.0, 180.0), DepthSpeed(5, 412.6, 0.4)),
+}
+
+
 @pytest.mark.parametrize(
     ("code", "blocks", "extra"),
     [
@@ -319,7 +330,7 @@ def test_a_log_that_states_another_speed_is_told_with_both(scene: Scene) -> None
         ),
         (
             "spec-loses-at-load",
-            {"speculation": {"mode": "on", "off_tokens_per_s_at_this_load": 497.0}},
+            {"speculation": SLOWER},
             Evidence(),
         ),
         (
@@ -342,6 +353,38 @@ def test_what_costs_speed_is_found_while_it_serves_and_only_then(
     absent = scene(**blocks, engine={"state": EngineState.ABSENT}, gpus=())
     lasting = {"oom-killed", "memory-short", "disk-short"}
     assert codes(absent, extra) == ([code] if code in lasting else [])
+
+
+def test_what_speculation_costs_says_both_speeds_and_when_it_was_measured(scene: Scene) -> None:
+    found = only(scene(speculation=SLOWER), Evidence())
+    assert found.title == "Speculation costs 17 % at this load"
+    told = "413 tok/s with it, 497 without (measured at this load, 2 requests, 3 m ago)"
+    assert found.evidence.split(" · ")[0] == told
+    assert (found.severity, found.command) == ("warn", "engine.speculation")
+    assert found.remedy == "Turn speculation off while so many work at once."
+    speeds = (*SLOWER["measured_at_this_load"], DepthSpeed(3, 610.0, 90.0))
+    better = only(scene(speculation=SLOWER | {"measured_at_this_load": speeds}), Evidence())
+    assert better.remedy == "Set its depth to 3: 610 tok/s at this load, 1 m 30 s ago."
+
+
+@pytest.mark.parametrize(
+    "speeds",
+    [
+        (DepthSpeed(0, 497.0, 180.0), DepthSpeed(5, 448.0, 0.4)),
+        (DepthSpeed(0, 497.0, 180.0, is_rough=True), DepthSpeed(5, 412.6, 0.4)),
+        (DepthSpeed(0, 497.0, 180.0), DepthSpeed(5, 412.6, 300.0)),
+        (DepthSpeed(0, 497.0, 180.0), DepthSpeed(24, 44.8, 0.4)),
+        (DepthSpeed(5, 412.6, 0.4),),
+        (),
+    ],
+    ids=["scatter", "other contexts", "old", "of another depth", "never without", "nothing"],
+)
+def test_only_a_present_speed_of_this_depth_convicts_speculation(
+    scene: Scene, speeds: tuple[DepthSpeed, ...]
+) -> None:
+    of_old = {"generation_tokens_per_s": 60.0}  # a window that began before anything ran
+    known = SLOWER | {"measured_at_this_load": speeds}
+    assert codes(scene(speculation=known, throughput=of_old), Evidence()) == []
 
 
 def test_a_weak_hint_is_no_finding(scene: Scene) -> None:

@@ -83,7 +83,7 @@ class BareEngine:
 
 def switched(made: Console, name: str) -> dict[str, float]:
     """Seconds by part of one switch, as the journal has them."""
-    made.succeed("engine", "switch", name)
+    made.succeed("engine", "switch", name, "--yes")
     events = map(json.loads, made.paths.events.read_text().splitlines())
     data: dict[str, Any] = [each for each in events if each["kind"] == "engine.switched"][-1][
         "data"

@@ -67,7 +67,7 @@ def scripted(service: FaultConsole) -> Iterator[Callable[..., FaultConsole]]:
         return service
 
     yield start
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_43_a_turn_asked_while_the_engine_is_away_is_answered_and_no_error_is_se
     slow = console.paths.profiles / "sim.toml"
     slow.write_text(slow.read_text().replace('"--start-s", "0.3"', '"--start-s", "400"'))
     with ThreadPoolExecutor(2) as acting:
-        switched = acting.submit(console.run, "engine", "switch", "sim")
+        switched = acting.submit(console.run, "engine", "switch", "sim", "--yes")
         until(lambda: console.status()["requests"]["gate"] is not None)
         asked = acting.submit(user.ask, "in the middle of it")
         held = until(lambda: held_session(console, user), 20, "it was not held")

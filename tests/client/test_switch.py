@@ -39,7 +39,7 @@ def test_no_turn_is_lost_in_a_switch(claude: Start) -> None:
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(user.ask, "begin the steps", "--allowedTools", "Bash", timeout_s=150)
         until(lambda: (session_of(console, user) or {"requests": 0})["requests"] >= 3, 60)
-        console.succeed("engine", "switch", "other")
+        console.succeed("engine", "switch", "other", "--yes")
         done = asked.result()
     assert done.code == 0, done
     assert done.text == "All steps are done.", done

@@ -38,12 +38,23 @@ from a40console.model.control import (
 from a40console.model.engine import EngineState
 from a40console.model.event import Event
 from a40console.model.snapshot import PROTOCOL_VERSION, Snapshot
+from a40console.model.switching import SwitchInfo
+from a40console.model.turning import TurningWay
 from a40console.paths import locate, make_private
 from tests import make_session, make_sessions
 from tests import make_snapshot as make
 from tests.tui import fake_past
 
 TOKEN = "secret-token-of-the-gateway"
+UNDER_WAY = SwitchInfo(
+    what="switch to beta",
+    profile="beta",
+    step="prepare",
+    step_s=1.0,
+    total_s=1.0,
+    detail="looking ahead",
+    who="alice@pod",
+)
 HAPPENED = (
     Event(1, "2026-11-29T13:00:00Z", "service.started", "the service starts"),
     Event(2, "2026-11-29T13:00:01Z", "engine.starting", "tiny starts"),
@@ -81,6 +92,9 @@ class Script:
 
     running: int = 0
     slots: int = 0
+    switching: bool = False
+    """Whether another change is under way."""
+
     sessions: bool = False
     """Whether clients' sessions are known."""
 
@@ -135,6 +149,8 @@ class StubService:
                 Route("/v1/read-mark", self._read_mark),
                 Route("/v1/profiles/fix", self._fix),
                 Route("/v1/profiles/changes", self._changes),
+                Route("/v1/switch-cost", self._switch_cost),
+                Route("/v1/speculation-way", self._way),
                 Route("/v1/logs", self._logs),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
@@ -161,15 +177,20 @@ class StubService:
     def _now(self) -> Snapshot:
         self._advance()
         snapshot = at_state(self._state, self._script.slots)
-        if self._script.running:
-            requests = replace(snapshot.requests, running=self._script.running)
+        if running := self._script.running or self._script.slots:
+            requests = replace(snapshot.requests, running=running)
             snapshot = replace(snapshot, requests=requests)
+        if self._script.switching:
+            engine = replace(snapshot.engine, switch=UNDER_WAY)
+            snapshot = replace(snapshot, engine=engine)
         if self._script.arrives:
             session = make_session.session(session="5f2a", requests=1)
             snapshot = replace(snapshot, sessions=(session,))
         if self._script.sessions:
             snapshot = replace(snapshot, sessions=make_sessions.several())
-        return replace(snapshot, interval_s=self._script.interval_s)
+        interval_s = self._script.interval_s
+        seq = int((time.monotonic() - self._began) / interval_s)
+        return replace(snapshot, interval_s=interval_s, seq=seq)
 
     async def _snapshot(self, request: Request) -> Response:
         return JSONResponse(encode(self._now()))
@@ -258,6 +279,13 @@ class StubService:
 
     async def _changes(self, request: Request) -> Response:
         return JSONResponse(encode(make.profile_diff()))
+
+    async def _switch_cost(self, request: Request) -> Response:
+        return JSONResponse(encode(make.switch_cost(request.query_params["profile"])))
+
+    async def _way(self, request: Request) -> Response:
+        way = TurningWay(how="restart", tokens=24, why="deeper than the start", last_start_s=9.0)
+        return JSONResponse(encode(way))
 
     async def _fix(self, request: Request) -> Response:
         return JSONResponse(encode(make.fix_offer()))

@@ -90,6 +90,8 @@ def test_an_engine_in_no_state_to_answer(state: str, console: Run, service: Serv
     run = console("ask", "x")
     assert run.returncode == Exit.NOT_SERVING
     assert run.stderr.startswith(f"The engine is {state}\n")
+    assert ("a40console engine wake" in run.stderr) is (state == "asleep")
+    assert ("engine wake" in console("status").stdout) is (state == "asleep")
 
 
 @pytest.mark.parametrize(

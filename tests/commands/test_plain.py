@@ -178,3 +178,25 @@ def test_a_fix_of_the_profile_is_shown_before_it_is_asked(
     assert "Type yes to change it." in said
     assert ("Fix the profile: under way." in said) is done
     assert ("Nothing done." in said) is not done
+
+
+LOST = [
+    ("cache.reset", "tokens read again."),
+    ("engine.sleep 1", "What still runs after the drain is cut; then every request is refused."),
+    ("engine.sleep 1", "2 requests running now."),
+    ("engine.drain", "New requests wait at the gateway"),
+    ("admission.pause", "New requests wait at the gateway"),
+    ("engine.stop", "2 requests running now."),
+    ("engine.restart", "2 requests running now."),
+    ("engine.speculation 24", "24 tokens are drafted for each pass then."),
+    ("engine.speculation 24", "By restart, with clients waiting (deeper than the start)"),
+    ("engine.switch other", "for other to start"),
+]
+
+
+def test_what_is_lost_is_said_before_it_is_asked(console: Run, service: Service) -> None:
+    service(state="serving", slots=2, sessions=True)
+    for line, lost in LOST:
+        before, asked, _ = conversation(console, line, "no").partition("Type yes to do it.")
+        assert asked, line
+        assert lost in before.replace("\n", " "), line

@@ -210,3 +210,33 @@ c.x = 1
 )
 def test_the_line_of_a_key(key: str, line: int | None) -> None:
     assert line_of(TOML, key) == line
+
+
+def test_check_takes_a_name_as_well_as_a_file(console: Run, folder: Path) -> None:
+    (folder / "mine.toml").write_text(OWN)
+    (folder / "broken.toml").write_text('kind = "vllm"\nmodle = "m"\n')
+    by_name = console("profiles", "check", "mine")
+    assert by_name.stdout == console("profiles", "check", str(folder / "mine.toml")).stdout
+    assert by_name.stdout.startswith("Nothing is wrong with mine\n")
+    assert console("profiles", "check", "smollm2-135m").returncode == Exit.DONE
+    broken = console("profiles", "check", "broken")
+    assert broken.returncode == Exit.CHECK_FAILED
+    assert "broken.toml:2: modle is not a setting" in broken.stderr
+    nobody = console("profiles", "check", "smolm2-135m")
+    assert nobody.returncode == Exit.USAGE
+    assert "Nearest: smollm2-135m" in nobody.stderr
+
+
+def test_what_is_broken_is_not_called_missing_nor_told_of_another(
+    console: Run, folder: Path
+) -> None:
+    (folder / "broken.toml").write_text("kind = [")
+    for verb in ("show", "fit"):
+        run = console("profiles", verb, "broken")
+        assert run.returncode == Exit.USAGE
+        assert "the profile 'broken' cannot be read" in run.stderr
+        assert f"{folder / 'broken.toml'}: not valid TOML" in run.stderr
+        assert "there is no profile" not in run.stderr
+        misspelt = console("profiles", verb, "smolm2-135m")
+        assert "there is no profile 'smolm2-135m'" in misspelt.stderr
+        assert "broken.toml" not in misspelt.stderr

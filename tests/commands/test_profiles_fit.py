@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from a40console.engines.capability import gpu_present
 from a40console.engines.model_shape import folder_shape
 from a40console.errors import Exit
 from a40console.model.codec import encode
@@ -16,6 +17,7 @@ from a40console.model.shape import ModelShape
 from a40console.operations import record
 from a40console.operations.fitting import measured
 from a40console.paths import Paths
+from a40console.profiles import loader
 from tests.commands.console_process import Run
 from tests.engines import model_configs
 
@@ -85,7 +87,7 @@ def test_a_folder_is_read_and_its_weights_are_counted(
     run = console("profiles", "fit", "mine")
     assert run.returncode == Exit.CHECK_FAILED
     assert "cache holds             46,592 tokens" in run.stdout
-    assert "max_model_len = 46080 (65536 now)" in run.stdout
+    assert "max_model_len = 8192 (65536 now)" in run.stdout  # more the model was not made for
     found = folder_shape(model)
     assert isinstance(found, ModelShape)
     assert found.weights_bytes == 1000
@@ -98,12 +100,35 @@ def test_a_folder_is_read_and_its_weights_are_counted(
 def test_all_profiles(console: Run, folder: Path) -> None:
     (folder / "broken.toml").write_text("kind = [")
     run = console("profiles", "fit", "--vram", "44.99")
-    assert run.returncode == Exit.DONE
+    assert run.returncode == Exit.CHECK_FAILED  # one asks for two GPUs
+    assert "qwen3-coder-next-80b does not fit: it asks for 2 GPUs, and 1 is here" in run.stdout
     assert "broken.toml" in run.stderr
     fits = json.loads(console("profiles", "fit", "--vram", "44.99", "--json").stdout)["fits"]
     verdicts = {answer["profile"]: answer["verdict"] for answer in fits}
     assert verdicts["qwen3-coder-30b"] == "fits"
     assert verdicts["sim-a40-kimi-linear-48b"] == "unknown"
+
+
+def test_the_list_exits_like_its_worst(console: Run, folder: Path) -> None:
+    shipped = {path.stem for path in Path(loader.__file__).parent.glob("*.toml")}
+    for name in shipped:  # of their names, what fits on any machine and what holds no model
+        text = 'kind = "sim"\nmodel = "m"\n'
+        (folder / f"{name}.toml").write_text(text)
+    assert console("profiles", "fit", "--vram", "44.99").returncode == Exit.DONE
+    (folder / "mine.toml").write_text('kind = "vllm"\nmodel = "nobody/knows"\n')
+    assert console("profiles", "fit", "--vram", "44.99").returncode == Exit.REFUSED
+
+
+@pytest.mark.skipif(gpu_present(), reason="a GPU is here")
+def test_without_a_gpu_none_is_counted(console: Run) -> None:
+    run = console("profiles", "fit", "--json")
+    fits = {answer["profile"]: answer for answer in json.loads(run.stdout)["fits"]}
+    for name in ("qwen3-coder-30b", "qwen3-coder-next-80b"):
+        assert fits[name]["verdict"] == "unknown"
+        assert fits[name]["reason"] == "no GPU is seen here; name its memory with --vram"
+    assert console("profiles", "fit", "qwen3-coder-next-80b").returncode == Exit.REFUSED
+    both = console("profiles", "fit", "qwen3-coder-next-80b", "--vram", "44.99", "--gpus", "2")
+    assert "and 1 is here" not in both.stdout
 
 
 def test_an_earlier_start_is_told_apart(

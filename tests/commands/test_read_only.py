@@ -22,6 +22,7 @@ LOOKS = [
     "engine logs --follow",
     "engine stop --help",
     "engine switch other --cost",
+    "engine install --list",
     "sessions show 7f3a",
     "serve -h",
 ]
@@ -33,6 +34,8 @@ ACTS = [
     "models delete -- --help",
     "engine stop --cost",
     "engine switch -- --cost",
+    "engine install --list-all",
+    "engine uninstall --list",
     "engine abort 0 --yes",
     "sessions capture 7f3a",
     "links close host",

@@ -92,7 +92,7 @@ def test_lines_of_llama_cpp() -> None:
     "fault", [*vllm_faults.FAULTS, *llamacpp_faults.FAULTS], ids=lambda fault: fault.pattern[:40]
 )
 def test_every_fault_names_only_groups_that_it_has(fault: Fault) -> None:
-    groups = {**dict.fromkeys(fault.regex.groupindex, "x"), "nearest": ""}
+    groups = {**dict.fromkeys(fault.regex.groupindex, "x"), "nearest": "", "room": ""}
     assert fault.cause.format(**groups)
     assert fault.remedy.format(**groups)
     assert fault.remedy.format(**groups).endswith((".", "]'", ")"))

@@ -1,7 +1,8 @@
 """Whether a model fits: against starts that were measured, and by properties.
 
 Tolerance of what is worked out: the cache of both starts of Kimi-Linear on an A40 within 2 %, that
-of Qwen3-Coder-30B, which is told as "about 450,000 tokens", within 5 %, and the room of
+of Qwen3-Coder-30B with deep speculation, taken as the "about 450,000 tokens" that are told of it
+without the settings of their start, within 5 %, and the room of
 Qwen3-Coder-Next-80B on each of two within 2 %.
 """
 
@@ -20,6 +21,7 @@ from a40console.engines.fit_measured import read_measured
 from a40console.model.figures import Estimated, Missing, number
 from a40console.model.profile import Profile, Speculation
 from a40console.model.shape import ModelShape
+from a40console.profiles.loader import load_profiles
 from tests.engines.model_configs import shape
 
 A40_BYTES = 46_068 * 2**20
@@ -83,6 +85,18 @@ def test_qwen_with_deep_speculation_on_an_a40() -> None:
     assert value(found.capacity_tokens) == pytest.approx(450_000, rel=0.05)
 
 
+def test_qwen_as_it_is_shipped_has_more_for_its_cache_than_with_deep_speculation() -> None:
+    """Not measured: the 450,000 are told without settings, and are those of a wide pass."""
+    shipped = load_profiles(Path("/nonexistent")).profiles["qwen3-coder-30b"]
+    assert shipped.shape is not None
+    found = fit(shipped, shipped.shape, A40_BYTES)
+    assert value(found.capacity_tokens) == pytest.approx(521_648, rel=0.001)
+    assert shipped.speculation is not None
+    wide = replace(shipped, speculation=replace(shipped.speculation, enabled=True))
+    found = fit(wide, shipped.shape, A40_BYTES)
+    assert value(found.capacity_tokens) == pytest.approx(450_000, rel=0.05)
+
+
 def test_two_gpus_with_an_80b_model() -> None:
     """A start that loaded 23.23 GiB on each A40 had 16.23 GiB of cache on each."""
     profile = replace(
@@ -123,10 +137,14 @@ def test_the_cpu_build_by_its_cache_space() -> None:
 
 def test_a_context_that_is_too_long_names_the_one_that_fits() -> None:
     profile = replace(CPU, max_model_len=65_536)
-    found = fit(profile, shape("smollm2-135m"), Missing("no GPU"), host_bytes=24 * GIB)
+    made_for_any = replace(shape("smollm2-135m"), longest_context=0)
+    found = fit(profile, made_for_any, Missing("no GPU"), host_bytes=24 * GIB)
     assert found.verdict == "too_large"
     (remedy,) = found.remedies
     assert (remedy.setting, remedy.before, remedy.after) == ("max_model_len", 65_536, 46_080)
+    found = fit(profile, shape("smollm2-135m"), Missing("no GPU"), host_bytes=24 * GIB)
+    (remedy,) = found.remedies
+    assert remedy.after == 8192, "vLLM refuses more than the model was made for"
     assert (
         "65,536 tokens takes 1.41 GiB and does not fit into the cache of 1.00 GiB" in found.reason
     )

@@ -92,16 +92,22 @@ def test_recurrent_layers_of_another_kind_are_not_known(tmp_path: Path) -> None:
     )
 
 
-def test_all_parts_of_a_divided_model_count(tmp_path: Path) -> None:
-    first = tmp_path / "model-00001-of-00002.gguf"
+@pytest.mark.parametrize("name", ["model", "a[1] model*", "what?"])
+def test_all_parts_of_a_divided_model_count(tmp_path: Path, name: str) -> None:
+    first = tmp_path / f"{name}-00001-of-00002.gguf"
     first.write_bytes(header(DENSE))
-    (tmp_path / "model-00002-of-00002.gguf").write_bytes(b"x" * 1000)
+    (tmp_path / f"{name}-00002-of-00002.gguf").write_bytes(b"x" * 1000)
     found = gguf_shape(first)
     assert isinstance(found, ModelShape)
     assert found.weights_bytes == first.stat().st_size + 1000
 
 
-@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF" + b"\xff" * 64, b"no model" * 9])
+NESTED = struct.pack("<4sIQQ", b"GGUF", 3, 0, 1) + text("a") + struct.pack("<I", LIST)
+NESTED += struct.pack("<IQ", LIST, 1) * 5000
+"""A list in a list in a list…"""
+
+
+@pytest.mark.parametrize("content", [NESTED, b"", b"GGUF", b"GGUF" + b"\xff" * 64, b"no model" * 9])
 def test_a_file_that_is_no_model(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "model.gguf"
     file.write_bytes(content)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from a40console.engines.diagnosis import Diagnosis, Ending, StartFailureKind, diagnose
+from a40console.engines.model_shape import longest_context
 from a40console.engines.readiness import PhaseTracker
 from a40console.engines.remedies import fix_for
 from a40console.engines.run_record import EngineExit
 from a40console.engines.silence import silent_words
 from a40console.model.profile import Profile, Speculation
+from a40console.profiles.loader import load_profiles
 from tests.engines.failures import (
     BROADCAST_WAITS,
     CORE_ERROR,
@@ -24,6 +29,7 @@ from tests.engines.failures import (
     WORDED,
 )
 
+SHIPPED_QWEN = load_profiles(Path("/nonexistent")).profiles["qwen3-coder-30b"]
 TWO_GPUS = replace(QWEN, arguments=("--tensor-parallel-size", "2"))
 SERVER = replace(SMOL, executable="/opt/llama-server", file=None)
 
@@ -144,6 +150,66 @@ def test_the_context_that_fits_is_set_where_it_was_asked_for() -> None:
     found = failed(SHORT.format(116480), own, phase="compile")
     assert found.fix is not None
     assert found.fix.after == ("--max-model-len=116480", "--enable-mfu-metrics")
+
+
+@pytest.mark.parametrize(
+    ("changed", "advice"),
+    [
+        (
+            {"gpu_memory_utilization": 0.9, "kv_cache_dtype": None},
+            " Or raise gpu_memory_utilization or lower max_running or set kv_cache_dtype = 'fp8'.",
+        ),
+        ({"kv_cache_dtype": "fp8", "gpu_memory_utilization": None}, " Or lower max_running."),
+        ({"kv_cache_dtype": "fp8_e4m3", "max_running": 1, "gpu_memory_utilization": 0.92}, ""),
+        (
+            {
+                "kv_cache_dtype": None,
+                "max_running": None,
+                "gpu_memory_utilization": None,
+                "arguments": (
+                    *("--kv_cache_dtype=fp8", "--max-num-seqs", "1"),
+                    *("--gpu-memory-utilization", "0.85"),
+                ),
+            },
+            " Or raise gpu_memory_utilization.",
+        ),
+    ],
+)
+def test_what_is_set_already_is_not_advised(changed: dict[str, Any], advice: str) -> None:
+    profile = replace(QWEN, **changed)
+    for text, first in (
+        (SHORT.format(116480), "Set max_model_len = 116480, which vLLM estimates to fit."),
+        (SHORT.partition(" Based on")[0], "Lower max_model_len."),
+    ):
+        found = failed(text, profile, phase="compile")
+        assert (found.code, found.remedy) == ("kv-cache-too-small", first + advice)
+
+
+def test_no_context_beyond_the_model_is_advised_or_set() -> None:
+    lines = [CORE_ERROR + SHORT.format(450_112)]
+    asked = replace(QWEN, max_model_len=600_000)
+    ending = Ending(profile=asked, exit=EngineExit(code=1), lines=lines, phase="compile")
+    found = diagnose(replace(ending, longest_context=262_144))
+    assert found.fix is not None
+    assert (found.fix.before, found.fix.after) == (600_000, 262_144)
+    assert found.remedy.startswith("Set max_model_len = 262144,")
+    within = diagnose(replace(ending, longest_context=1_048_576))
+    assert within.fix is not None
+    assert within.fix.after == 450_112
+
+
+def test_how_much_a_model_was_made_for_is_read_where_it_lies(tmp_path: Path) -> None:
+    config = {
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "hidden_size": 64,
+        "max_position_embeddings": 8192,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    here = Profile(name="p", kind="vllm", model=str(tmp_path))
+    assert longest_context(here, {}) == 8192
+    assert longest_context(replace(here, model=str(tmp_path / "gone")), {}) == 0
+    assert longest_context(replace(SHIPPED_QWEN, model="nobody/has-this"), {}) == 262_144
 
 
 def test_a_context_that_serves_nobody_is_not_offered() -> None:

@@ -42,8 +42,12 @@ stall_after_s = 5
 VLLM_CPU_KVCACHE_SPACE = "1"
 FAKE_VLLM_CONTROL = "{control}"
 """
-LOSS_WORDS = ("cut short", "broke off", "ended before it answered")
-"""What a client reads of an answer that had begun in an engine that was killed."""
+LOSS_WORDS = (
+    *("cut short", "broke off", "ended before it answered"),
+    *("EngineCore encountered an issue", "validation errors for ChatCompletionStreamResponse"),
+)
+"""What a client reads of an answer that had begun in an engine that was killed, or in vLLM's own
+words in one that was told to end."""
 
 
 class KillConsole(Switching):
@@ -230,10 +234,10 @@ class Cell:
 
 def loss_in_words(error: str) -> str:
     """Of which kind a failure was, as its client saw it."""
-    if error[:3].isdigit() and not error.startswith("200"):
-        return error[:3]
     if any(words in error for words in LOSS_WORDS):
         return "cut short, said so"
+    if error[:3].isdigit() and not error.startswith("200"):
+        return error[:3]
     return error.partition("(")[0] if "Error" in error else error[:60]
 
 
@@ -255,7 +259,7 @@ class Asking:
     def __init__(self, console: KillConsole, profile: str, *, by_console: bool = False) -> None:
         self._link = self._command = None
         if not by_console:
-            self._command = console.begin("engine", "switch", profile)
+            self._command = console.begin("engine", "switch", profile, "--yes")
             self.pid = self._command.pid
             return
         self._link = Terminal([sys.executable, "-m", "a40console"], console.environment)

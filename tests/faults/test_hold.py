@@ -97,7 +97,7 @@ def now(console: Console) -> dict[str, Any]:
 def test_43_through_a_switch_every_route_is_held_seen_and_answered(
     serving: Console, clients: ThreadPoolExecutor
 ) -> None:
-    switching = clients.submit(serving.succeed, "engine", "switch", "new")
+    switching = clients.submit(serving.succeed, "engine", "switch", "new", "--yes")
     until(serving, lambda seen: seen["requests"]["gate"] is not None)
     asking = {kind: clients.submit(ask, serving, kind) for kind in ASKED}
     held = until(serving, lambda seen: seen["requests"]["held"] == 4)
@@ -155,7 +155,7 @@ def test_43_what_a_crash_took_before_its_first_token_is_asked_again(
 
 
 def test_43_once_the_operator_stops_the_engine_nothing_is_held(serving: Console) -> None:
-    serving.succeed("engine", "stop")
+    serving.succeed("engine", "stop", "--yes")
     for kind in ASKED:
         began_s = time.monotonic()
         status, text, headers = ask(serving, kind)

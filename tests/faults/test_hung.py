@@ -136,7 +136,7 @@ def test_a_hung_engine_can_be_restarted(consoles: dict[str, FaultConsole]) -> No
     console = consoles["core killed"]
     console.until(hung, HANG_DEADLINE_S)
     began_s = time.monotonic()
-    console.succeed("engine", "restart")
+    console.succeed("engine", "restart", "--yes")
     assert time.monotonic() - began_s < 30
     assert console.status()["engine"]["state"] == "serving"
     assert "wave" in console.ask()

@@ -87,7 +87,7 @@ def test_counters_that_begin_again_are_a_gap_and_an_event(loaded: FaultConsole) 
 def test_an_engine_that_is_restarted_has_no_negative_rates(loaded: FaultConsole) -> None:
     before = loaded.status()["engine"]["id"]
     with Watch(loaded) as watch:
-        loaded.succeed("engine", "restart")
+        loaded.succeed("engine", "restart", "--yes")
         after = loaded.until(steady, 20)
     assert after["engine"]["id"] != before
     assert [place for snapshot in watch.snapshots for place in negative(snapshot)] == []
@@ -114,7 +114,7 @@ def test_an_engine_without_metrics_is_unknown_and_serves(
     serving: FaultConsole, mode: str, reason: str
 ) -> None:
     serving.control(**LOAD, metrics=mode)
-    serving.succeed("engine", "restart")
+    serving.succeed("engine", "restart", "--yes")
     snapshot = serving.until(
         lambda s: source(s, "vllm.metrics")["state"] == "failed" and finding(s, "telemetry-broken")
     )
@@ -185,7 +185,7 @@ def test_one_cut_answer_costs_one_answer(loaded: FaultConsole) -> None:
 @pytest.mark.parametrize("names", ["old", "both"])
 def test_old_and_new_names_say_the_same_once(loaded: FaultConsole, names: str) -> None:
     loaded.control(**LOAD, names=names)
-    loaded.succeed("engine", "restart")
+    loaded.succeed("engine", "restart", "--yes")
     snapshot = loaded.until(lambda s: (number(s["prefix_cache"]["prompts"]) or 0) >= 5)
     cache = snapshot["prefix_cache"]
     assert number(cache["hit_ratio"]) == pytest.approx(0.75, abs=0.02)
@@ -243,7 +243,7 @@ def test_a_redirect_on_the_same_server_is_followed(loaded: FaultConsole) -> None
     with Watch(loaded) as watch:
         time.sleep(2)
     assert all(reads_well(snapshot) for snapshot in watch.snapshots)
-    loaded.succeed("engine", "restart")
+    loaded.succeed("engine", "restart", "--yes")
     loaded.until(reads_well)
 
 
@@ -271,7 +271,7 @@ def test_percentiles_tell_what_a_falling_mean_hides(loaded: FaultConsole) -> Non
     """First a tenth of the requests wait 100 s, then all wait 0.9 s: the mean falls, p50 rises."""
     load = {"running": 8, "rate": 10.0}
     loaded.control(**load, ttft=[0.3] * 9 + [100.0])
-    loaded.succeed("engine", "restart")  # nothing of what went through the gateway before
+    loaded.succeed("engine", "restart", "--yes")  # nothing of what went through the gateway before
     first = loaded.until(lambda s: s["latency"]["ttft_s"].get("count", 0) >= 40, 30)["latency"]
     assert first["ttft_s"]["origin"] == "engine"
     assert 0.25 < (number(first["ttft_s"]["p50"]) or 0) <= 0.5

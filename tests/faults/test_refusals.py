@@ -282,7 +282,7 @@ def test_a_disk_that_fills_up_stops_nothing_and_loses_nothing(disk: Disk) -> Non
     assert "No space left on device" in said
     # What happens meanwhile is kept, and written once there is room.
     for _ in range(2):  # more than is left of the journal's last page
-        console.refused(2, "engine", "switch", "x" * 4000)
+        console.refused(2, "engine", "start", "x" * 4000)
     snapshot = console.until(lambda s: s["service"]["read_only"], 10)
     assert snapshot["engine"]["state"] == "serving", "not stopped for a start that cannot be"
     assert snapshot["engine"]["pid"] == before

@@ -119,7 +119,7 @@ def console(shared: KillConsole, who: str) -> KillConsole:
     engine = shared.now()["engine"]
     fresh = who in ("server", "core", "worker")
     if engine["state"] != "serving" or (fresh and engine["profile"] != "alpha"):
-        shared.run("engine", "stop")
+        shared.run("engine", "stop", "--yes")
         shared.succeed("engine", "start", "alpha")
     shared.told = len(shared.paths.events.read_text().splitlines())
     return shared
@@ -179,5 +179,5 @@ def test_whoever_is_killed(console: KillConsole, who: str, phase: str) -> None:
         console.succeed("stop", "--engine")
         assert console.living() == {}
     elif phase == "gate" or who in ("server", "core", "worker"):
-        console.succeed("engine", "switch", "alpha", "--drain", "0")
+        console.succeed("engine", "switch", "alpha", "--yes", "--drain", "0")
         console.assert_true(console.now())

@@ -40,7 +40,7 @@ def console(shared: KillConsole) -> KillConsole:
     """The service with `alpha` serving."""
     engine = shared.now()["engine"]
     if engine["state"] != "serving" or engine["profile"] != "alpha":
-        shared.run("engine", "stop")
+        shared.run("engine", "stop", "--yes")
         shared.run("engine", "start", "alpha")
         shared.succeed("wait", "ready", "--timeout", "30")
     shared.told = len(shared.paths.events.read_text().splitlines())
@@ -80,12 +80,12 @@ def test_a_stop_ends_a_switch_in_each_phase(console: KillConsole, phase: str) ->
 def test_an_engine_deaf_to_a_stop_is_replaced_all_the_same(console: KillConsole) -> None:
     """It ignores SIGTERM, and leaves a process that holds its output open and ignores it too."""
     console.engine("deaf", "ignore_term", "orphan", start_s=0.2, speed=4)
-    console.succeed("engine", "switch", "deaf")
+    console.succeed("engine", "switch", "deaf", "--yes")
     deaf = [pid for pid, what in console.living().items() if what == "engine"]
     assert len(deaf) == 2
     with load(console.door, "coder", clients=4) as clients:
         clients.until(4)
-        console.succeed("engine", "switch", "beta")
+        console.succeed("engine", "switch", "beta", "--yes")
         clients.until(4)
     assert clients.errors == []
     assert [pid for pid in deaf if alive(pid)] == []
@@ -99,7 +99,7 @@ def test_where_neither_comes_up_clients_are_told_and_nothing_goes_round(
 ) -> None:
     console.engine("frail", "crash=load", start_s=0.2, speed=4)
     console.stand_in("brittle", ready_s=0.1)
-    console.succeed("engine", "switch", "brittle")
+    console.succeed("engine", "switch", "brittle", "--yes")
     console.stand_in("brittle", ready_s=0.1, start="fails")
     console.told = len(console.paths.events.read_text().splitlines())
     with load(console.door, "coder", clients=4) as clients:
@@ -125,7 +125,7 @@ def test_a_command_beside_a_console_is_refused_and_told_who(console: KillConsole
     console.engine("beta", start_s=4.0, speed=1)
     first = Asking(console, "beta", by_console=True)
     console.in_phase("start")
-    second = console.run("engine", "switch", "alpha")
+    second = console.run("engine", "switch", "alpha", "--yes")
     assert second.returncode == 5, (second.stdout, second.stderr)
     assert "A switch to beta is under way" in second.stderr
     assert f"console, pid {first.pid}" in second.stderr

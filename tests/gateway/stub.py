@@ -25,9 +25,10 @@ from a40console.gateway.client_limits import ClientLimits
 from a40console.gateway.dialect import Dialect, DialectOf
 from a40console.gateway.heads import LimitedHeads
 from a40console.gateway.hold import AdmissionGate
-from a40console.gateway.meter import Meter
+from a40console.gateway.meter import Meter, Passage
+from a40console.gateway.model_names import NamesOf
 from a40console.gateway.sessions import SessionBook
-from a40console.gateway.upstream import Unavailable, Upstream
+from a40console.gateway.upstream import EngineSessions, Unavailable, Upstream
 from a40console.model.engine import Endpoint, EngineKind
 from a40console.model.request import GatewayRow
 
@@ -225,6 +226,16 @@ class Speaks:
         return self.dialect
 
 
+class AsAsked:
+    """Leaves each request the model's name that its client wrote."""
+
+    async def instead(
+        self, sessions: EngineSessions, upstream: Upstream, passage: Passage, asked: object
+    ) -> str | None:
+        return None
+
+
+AS_ASKED = AsAsked()
 NATIVE_ENGINE, TRANSLATED_ENGINE = Speaks(NATIVE), Speaks(TRANSLATED)
 
 
@@ -263,6 +274,7 @@ async def gateway(
     timing: Timing = TIMING,
     book: SessionBook | None = None,
     gate: AdmissionGate | None = None,
+    names: NamesOf = AS_ASKED,
 ) -> AsyncIterator[Gateway]:
     state, meter, budget = State(upstream, why), Meter(), HeldBudget(limits.held_bytes)
     app = build_gateway(
@@ -272,7 +284,9 @@ async def gateway(
         limits=limits,
         budget=budget,
         client_limits=client_limits,
-        collaborators=Collaborators(dialects=dialects, timing=timing, book=book, gate=gate),
+        collaborators=Collaborators(
+            dialects=dialects, timing=timing, book=book, names=names, gate=gate
+        ),
     )
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     server = QuietServer(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from a40console.gateway.anthropic.catalogue import alias_of
+from a40console.gateway.hold import HoldLimits
 from tests.gateway.asking import FOLDING, Known
-from tests.gateway.stub import Received, Reply, StubEngine, call, gateway
+from tests.gateway.holding import closed, is_held, switched
+from tests.gateway.stub import Received, Reply, StubEngine, call, gateway, until
 
 VERSION = {"anthropic-version": "2023-06-01"}
-ENGINES = {"object": "list", "data": [{"id": "smollm2", "object": "model", "max_model_len": 2048}]}
+ENGINES: dict[str, Any] = {
+    "object": "list",
+    "data": [{"id": "smollm2", "object": "model", "max_model_len": 2048}],
+}
 
 
 async def engines_list(received: Received, reply: Reply) -> None:
@@ -75,9 +83,104 @@ async def test_openais_callers_get_the_engines_own_list() -> None:
         async with call(served.port, "/v1/models/smollm2") as answer:
             assert await answer.json() == ENGINES["data"][0]
         async with call(served.port, "/v1/models/gpt-9") as answer:
+            assert await answer.json() == {**ENGINES["data"][0], "id": "gpt-9"}
+
+
+async def test_where_the_engine_does_not_list_the_served_model_no_other_name_is_one() -> None:
+    async with (
+        StubEngine(engines_list, served_name="a-router") as engine,
+        gateway(engine.upstream) as served,
+    ):
+        async with call(served.port, "/v1/models/smollm2") as answer:
+            assert answer.status == 200
+        async with call(served.port, "/v1/models/gpt-9") as answer:
             error = (await answer.json())["error"]
-        assert (answer.status, error["type"]) == (404, "not_found_error")
-        assert "smollm2 serves" in error["message"]
+    assert (answer.status, error["type"]) == (404, "not_found_error")
+    assert "a-router serves" in error["message"]
+
+
+ASKED = pytest.mark.parametrize(
+    ("path", "headers", "told"),
+    [
+        ("/v1/models", {}, b"max_model_len"),
+        ("/v1/models/gpt-9", {}, b"gpt-9"),
+        ("/v1/models?limit=1000", VERSION, b"served by a40console"),
+        ("/v1/models/claude-sonnet-5", VERSION, b"claude-sonnet-5"),
+        ("/version", {}, b"0.32"),
+    ],
+)
+
+
+async def lists_and_tells(received: Received, reply: Reply) -> None:
+    if received.target == "/version":
+        await reply.whole(b'{"version": "0.32"}')
+    else:
+        await engines_list(received, reply)
+
+
+@ASKED
+async def test_while_the_engine_is_switched_the_question_waits_for_the_next_one(
+    path: str, headers: dict[str, str], told: bytes
+) -> None:
+    gate = closed()
+    async with (
+        StubEngine(lists_and_tells) as engine,
+        gateway(None, dialects=Known(FOLDING), gate=gate) as served,
+        call(served.port, path, headers=headers, begin=False) as answer,
+    ):
+        await is_held(served, gate)
+        switched(served, gate, engine)
+        await answer.begin()
+        assert answer.status == 200
+        assert told in await answer.body()
+        await until(lambda: gate.under_way == 0)
+    assert gate.held_bytes == served.budget.held_bytes == 0
+
+
+@ASKED
+async def test_an_engine_that_serves_answers_whoever_is_held(
+    path: str, headers: dict[str, str], told: bytes
+) -> None:
+    gate = closed(HoldLimits(requests=0))
+    async with (
+        StubEngine(lists_and_tells) as engine,
+        gateway(engine.upstream, dialects=Known(FOLDING), gate=gate) as served,
+        call(served.port, path, headers=headers) as answer,
+    ):
+        assert answer.status == 200
+        assert told in await answer.body()
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/smollm2", "/version"])
+async def test_an_engine_that_is_stopped_while_it_is_asked_is_not_the_last(path: str) -> None:
+    async def cut(received: Received, reply: Reply) -> None:
+        served.state.upstream = None
+        reply.kill()
+
+    gate = closed()
+    async with (
+        StubEngine(cut) as first,
+        StubEngine(lists_and_tells, run_id="run-2") as second,
+        gateway(first.upstream, gate=gate) as served,
+        call(served.port, path, begin=False) as answer,
+    ):
+        await is_held(served, gate)
+        switched(served, gate, second)
+        await answer.begin()
+        assert answer.status == 200
+        await answer.body()
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/version"])
+async def test_who_leaves_meanwhile_frees_the_place(path: str) -> None:
+    gate = closed()
+    async with (
+        gateway(None, gate=gate) as served,
+        call(served.port, path, begin=False) as answer,
+    ):
+        await is_held(served, gate)
+        answer.leave()
+        await until(lambda: gate.waiting == 0)
 
 
 async def test_without_an_engine_both_are_told_so() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.gateway.hold import SPACING_S, AdmissionGate, HoldLimits
+from a40console.gateway.hold import KEPT_BODY_BYTES, SPACING_S, AdmissionGate, HoldLimits
 from a40console.gateway.refusals import Refusal
 from tests.gateway.test_commitment import ScriptedLoop
 
@@ -34,27 +34,38 @@ def scripted(test: Coroutine[Any, Any, None]) -> None:
 
 @dataclass
 class Crowd:
-    """Requests at a gate: who waits, who passed in which order, and who was refused."""
+    """Requests at a gate: who waits, who passed in which order, who was refused, who came back."""
 
     gate: AdmissionGate
     passed: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
     waiting: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
+    back: set[int] = field(default_factory=set)
+    overtook: list[int] = field(default_factory=list)
 
     def come(self, size: int) -> int:
-        number = len(self.sizes)
+        number = self.gate.number()
         self.sizes[number] = size
-        self.waiting[number] = asyncio.create_task(self._enter(number, size))
+        self.waiting[number] = asyncio.create_task(self._enter(number))
         return number
 
-    async def _enter(self, number: int, size: int) -> None:
+    def lose(self, which: int) -> None:
+        """One that has passed is lost with its engine, and comes again."""
+        number = self.passed.pop(which % len(self.passed))
+        self.gate.leave()
+        self.back.add(number)
+        self.waiting[number] = asyncio.create_task(self._enter(number))
+
+    async def _enter(self, number: int) -> None:
         try:
-            await self.gate.enter(size)
+            await self.gate.enter(self.sizes[number], number, is_back=number in self.back)
         except Refusal:
             self.refused.append(number)
         else:
             self.passed.append(number)
+            if number > min(self.waiting):
+                self.overtook.append(number)
         finally:
             del self.waiting[number]
 
@@ -72,6 +83,7 @@ STEPS = st.lists(
         st.tuples(st.just("close"), st.just(0)),
         st.tuples(st.just("open"), st.just(0)),
         st.tuples(st.just("over"), st.just(0)),
+        st.tuples(st.just("lose"), st.integers(0, 5)),
         st.tuples(st.just("wait"), st.integers(1, 30)),
     ),
     max_size=40,
@@ -88,22 +100,25 @@ async def do(gate: AdmissionGate, crowd: Crowd, what: str, value: int) -> None:
             gate.close("it is tested")
         case "open":
             gate.open()
-        case "over" if gate.under_way:
+        case "over" if crowd.passed:
+            crowd.passed.pop()
             gate.leave()
+        case "lose" if crowd.passed:
+            crowd.lose(value)
         case "wait":
             await asyncio.sleep(value)
 
 
 def check(gate: AdmissionGate, crowd: Crowd) -> None:
-    assert gate.waiting <= LIMITS.requests
+    new = [crowd.sizes[number] for number in crowd.waiting if number not in crowd.back]
     assert gate.held_bytes <= LIMITS.bytes
     if gate.closed is not None:
-        held = [crowd.sizes[number] for number in crowd.waiting]
-        assert (gate.waiting, gate.held_bytes) == (len(held), sum(held))
-    assert crowd.passed == sorted(crowd.passed)
+        assert (gate.waiting, gate.held_bytes) == (len(crowd.waiting), sum(new))
+        assert len(new) <= LIMITS.requests
     if gate.is_free:
         assert (gate.closed, gate.waiting) == (None, 0)
-    assert gate.under_way >= 0
+    assert gate.under_way == len(crowd.passed)
+    assert not crowd.overtook
 
 
 @given(STEPS)
@@ -123,6 +138,38 @@ def test_43_whatever_comes_the_queue_is_bounded_and_in_order(steps: list[Step]) 
         assert not crowd.waiting
 
     scripted(play())
+
+
+def test_who_comes_back_finds_room_before_the_others_and_takes_none_of_theirs() -> None:
+    async def play() -> None:
+        gate = AdmissionGate(LIMITS)
+        crowd = Crowd(gate)
+        first, second = crowd.come(90), crowd.come(90)
+        await asyncio.sleep(0)
+        gate.close("the engine is started again")
+        later = [crowd.come(30) for _ in range(3)]
+        await asyncio.sleep(0)
+        for _ in range(2):
+            crowd.lose(-1)
+        await asyncio.sleep(0)
+        assert (gate.waiting, gate.held_bytes, gate.under_way, crowd.refused) == (5, 90, 0, [])
+        with pytest.raises(Refusal, match="3 requests"):
+            gate.check_room(1)
+        gate.open()
+        await asyncio.sleep(1)
+        assert crowd.passed == [first, second, *later]
+
+    scripted(play())
+
+
+def test_what_is_kept_for_a_second_sending_is_bounded_as_what_is_held() -> None:
+    gate = AdmissionGate(LIMITS)
+    assert gate.keep(60)
+    assert not gate.keep(41)
+    assert gate.keep(40)
+    gate.let_body_go(60)
+    assert gate.keep(60)
+    assert not AdmissionGate().keep(KEPT_BODY_BYTES + 1)
 
 
 def test_who_waits_goes_in_order_a_moment_apart_and_nobody_overtakes() -> None:
@@ -209,8 +256,9 @@ def test_without_room_for_any_nothing_is_held() -> None:
     async def play() -> None:
         gate = AdmissionGate(HoldLimits(requests=0))
         gate.close("it is tested")
-        with pytest.raises(Refusal):
-            await gate.enter(1)
+        for is_back in (False, True):
+            with pytest.raises(Refusal):
+                await gate.enter(1, is_back=is_back)
 
     scripted(play())
 

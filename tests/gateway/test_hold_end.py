@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from tests.gateway.holding import CHAT, QUICK, asked, closed, is_held
 from tests.gateway.messages_asked import ASK, MESSAGES, STREAM
 from tests.gateway.stub import gateway, until
-from tests.gateway.test_hold_http import CHAT, QUICK, asked, closed, is_held
 
 WORDS = "The gateway ends while it holds this request. Send it again."
 

@@ -15,10 +15,10 @@ import pytest
 from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.probing import Dialects
 from a40console.gateway.upstream import Upstream
+from tests.gateway.holding import CHAT, is_held, serve, switched
 from tests.gateway.messages_asked import MESSAGES
 from tests.gateway.real_engines import VLLM_VERSIONS, vllm
 from tests.gateway.stub import StubEngine, call, gateway, until
-from tests.gateway.test_hold_http import CHAT, is_held, serve, switched
 from tests.gateway.wire import read_stream
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from a40console.gateway.model_names import ModelNames
 from a40console.gateway.probing import Dialects
 from a40console.gateway.upstream import Upstream
 from a40console.model.engine import Endpoint
 from tests.gateway.both_routes import answer, counts, four
 from tests.gateway.conversations import CLOCK, PLAIN, WEATHER, asked, user
-from tests.gateway.stub import gateway
+from tests.gateway.stub import call, gateway
 from tests.sim.engine_process import SimProcess, sim_process
 
 SCRIPT = [
@@ -51,6 +52,10 @@ def upstream(engine: SimProcess) -> Upstream:
     return Upstream(Endpoint("http://engine", str(engine.socket)), "sim", "sim", False, "run-1")
 
 
+def user_says(words: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": words}]}
+
+
 def said(message: dict[str, Any]) -> dict[str, Any]:
     """What was answered; the simulation writes a prompt with tools as each API words them."""
     return {**message, "usage": message["usage"]["output_tokens"]}
@@ -61,6 +66,19 @@ async def test_the_same_answer(engine: SimProcess, name: str) -> None:
     first, *others = await four(upstream(engine), CASES[name])
     for other in others:
         assert said(other) == said(first)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+async def test_a_name_that_the_engine_refuses_is_the_served_one_through_the_gateway(
+    engine: SimProcess, path: str
+) -> None:
+    body = {"model": "gpt-9", "max_tokens": 5, "prompt": "words", **user_says("words")}
+    assert engine.http.post(path, json=body).status_code == 404
+    async with gateway(upstream(engine), names=ModelNames()) as served:
+        for asked_by in ("gpt-9", "sim"):
+            async with call(served.port, path, {**body, "model": asked_by}) as told:
+                assert told.status == 200
+                assert (await told.json())["model"] == "sim"
 
 
 async def test_two_calls_arrive_whole(engine: SimProcess) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jsonschema
 import psutil
@@ -21,6 +21,8 @@ import psutil
 from a40console.model.schema import json_schema
 from a40console.model.snapshot import Snapshot
 from a40console.paths import Paths, locate
+
+C = TypeVar("C", bound="Console")
 
 SCHEMA = jsonschema.Draft202012Validator(json_schema(Snapshot))
 
@@ -145,8 +147,15 @@ def session_members(session_id: int) -> list[int]:
 @contextmanager
 def console(**variables: str) -> Iterator[Console]:
     """A console in a short private home, closed at the end."""
+    with console_of(Console, **variables) as made:
+        yield made
+
+
+@contextmanager
+def console_of(kind: type[C], **variables: str) -> Iterator[C]:
+    """The same of a kind that a test has more of."""
     home = Path(tempfile.mkdtemp(prefix="a40t-", dir="/tmp"))
-    made = Console(home, **variables)
+    made = kind(home, **variables)
     made.configure("[gateway]\nport = 0\n")
     try:
         yield made

@@ -129,7 +129,7 @@ def mute(tui: Tmux, live: Console) -> None:
 
 
 def start(tui: Tmux, live: Console) -> None:
-    live.succeed("engine", "stop")
+    live.succeed("engine", "stop", "--yes")
     tui.wait_for("STOPPED")
     press(tui, "engine.start")
     pick(tui, "other")
@@ -218,7 +218,7 @@ def clean(tui: Tmux, live: Console) -> None:
         program.chmod(0o755)
     kind = 'kind = "llamacpp"'
     live.profile("leaky", PROFILE.replace(kind, f'{kind}\nexecutable = "{leaky}"'))
-    live.succeed("engine", "switch", "leaky", timeout_s=90)
+    live.succeed("engine", "switch", "leaky", "--yes", timeout_s=90)
     leader = psutil.Process(live.status()["engine"]["pid"])
     child = next(process for process in leader.children() if process.name() == "sleep")
     leader.kill()
@@ -255,7 +255,7 @@ def environment(tui: Tmux, live: Console) -> None:
 
 def events(tui: Tmux, live: Console) -> None:
     """What is unread stands on a page of its own, and is read with it."""
-    live.succeed("engine", "restart", timeout_s=60)
+    live.succeed("engine", "restart", "--yes", timeout_s=60)
     tui.wait_for(lambda screen: "new [u]" in screen or "new event" in screen)
     press(tui, "digest.show")
     tui.wait_for(lambda screen: "Since you looked" in screen and "tiny was started" in screen)

@@ -64,7 +64,7 @@ def serve_tiny(live: Console) -> None:
     if engine["state"] != "serving":
         live.succeed("engine", "start", "tiny", timeout_s=60)
     elif engine["profile"] != "tiny":
-        live.succeed("engine", "switch", "tiny", timeout_s=60)
+        live.succeed("engine", "switch", "tiny", "--yes", timeout_s=60)
 
 
 def press(tui: Tmux, command_id: str) -> None:

@@ -151,15 +151,18 @@ def test_both_apis_reach_it_and_its_dollars_are_counted(console: Console) -> Non
     assert (cost["kind"], cost["counted"]) == ("per_token", "all")
     assert cost["usd_so_far"] == pytest.approx(before + 2 * USD)
     assert "token" in cost["usd_per_hour"]["missing"]
+    prices = cost["usd_per_million"]
+    assert prices["now"] == pytest.approx(USD / 10 * 1e6)  # each answer wrote ten tokens
+    assert prices["since_rent"] == pytest.approx(USD / 10 * 1e6)
     assert "does not tell" in status["throughput"]["generation_tokens_per_s"]["missing"]
     assert [found["code"] for found in status["findings"]] == []
 
 
 def test_it_is_switched_to_and_a_key_that_is_refused_rolls_back(console: Console) -> None:
-    console.succeed("engine", "switch", "sim-a40-qwen3-coder-30b")
-    told = console.succeed("engine", "switch", "there")
+    console.succeed("engine", "switch", "sim-a40-qwen3-coder-30b", "--yes")
+    told = console.succeed("engine", "switch", "there", "--yes")
     assert "canary" in told
-    refused = console.run("engine", "switch", "refused")
+    refused = console.run("engine", "switch", "refused", "--yes")
     assert refused.returncode != 0
     assert "the endpoint refused the key (HTTP 401)" in refused.stdout + refused.stderr
     status = console.status()

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.live.console import Console, console
+from tests.live.console import Console, console_of
 
 PROFILE = """
 kind = "sim"
@@ -127,9 +127,7 @@ def stream(gateway: str, number: int, stop: threading.Event, ended: list[str]) -
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Controlled]:
-    with console() as made:
-        made.__class__ = Controlled
-        assert isinstance(made, Controlled)
+    with console_of(Controlled) as made:
         made.configure(SETTINGS)
         made.serve("--no-engine")
         yield made
@@ -139,7 +137,7 @@ def service() -> Iterator[Controlled]:
 def served(service: Controlled) -> Iterator[Controlled]:
     """One service for all, with no engine and an open gate before a test."""
     yield service
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
     service.run("engine", "resume")
 
 
@@ -160,14 +158,20 @@ def test_one_slot_is_aborted_and_the_others_go_on(served: Controlled) -> None:
     assert ", pid " in event["data"]["who"]
     refused = served.run("engine", "abort", "7", "--yes")
     assert refused.returncode == 5
-    assert "No request runs in slot '7'" in refused.stderr
+    assert "Slot 7 holds no request" in refused.stderr
 
 
 def test_without_a_terminal_an_abort_needs_a_yes(served: Controlled) -> None:
     served.start()
-    refused = served.run("engine", "abort", "0")
-    assert refused.returncode == 2
-    assert "--yes" in refused.stderr
+    nobody = served.run("engine", "abort", "0")
+    assert nobody.returncode == 5
+    assert "no request is running" in nobody.stderr
+    with served.streaming(1):
+        (slot,) = served.until(lambda s: len(s["slots"]) == 1)["slots"]
+        refused = served.run("engine", "abort", str(slot["slot"]))
+        assert refused.returncode == 2
+        assert slot["request_id"] in refused.stderr
+        assert "--yes" in refused.stderr
 
 
 def test_the_prefix_cache_is_forgotten(served: Controlled) -> None:
@@ -213,7 +217,7 @@ def test_paused_admission_holds_requests_and_says_who_paused_it(served: Controll
 def test_a_pause_outlasts_a_switch_and_a_crash_of_the_service(served: Controlled) -> None:
     served.start()
     served.succeed("engine", "pause")
-    served.succeed("engine", "restart")
+    served.succeed("engine", "restart", "--yes")
     assert served.status()["requests"]["gate"].startswith("admission is paused by ")
     worker = served.status()["service"]["pid"]
     os.kill(worker, signal.SIGKILL)
@@ -278,7 +282,7 @@ def test_an_engine_that_wakes_to_gibberish_serves_nobody(served: Controlled) -> 
     assert served.ask().status_code == 503
     event = served.newest("engine.woken")
     assert (event["severity"], event["data"]["result"]) == ("error", "refused")
-    served.succeed("engine", "restart")
+    served.succeed("engine", "restart", "--yes")
     assert served.ask().status_code == 200
 
 
@@ -336,9 +340,9 @@ def test_a_stop_on_the_way_to_sleep_wins_and_a_second_change_is_refused(
     with served.streaming(1):
         going = served.begin("engine", "sleep", "--yes", "--drain", "20")
         served.until(lambda s: s["engine"]["state"] == "draining")
-        refused = served.run("engine", "restart")
+        refused = served.run("engine", "restart", "--yes")
         assert refused.returncode == 5
         assert "A sleep of sim is under way" in refused.stderr
-        served.succeed("engine", "stop")
+        served.succeed("engine", "stop", "--yes")
         assert going.wait(30) == 5
     assert served.status()["engine"]["state"] == "stopped"

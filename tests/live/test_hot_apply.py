@@ -44,7 +44,7 @@ def mine(service: Console) -> Iterator[Console]:
     service.profile("mine", text())
     service.succeed("engine", "start", "mine")
     yield service
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
 
 
 def changes(made: Console) -> dict[str, dict[str, Any]]:
@@ -115,7 +115,7 @@ def test_what_the_engine_reads_takes_a_restart_that_is_asked_for(mine: Console) 
     assert "restart     max_model_len: 65536 → 32768" in refused.stdout
     assert "Nobody is here to be asked" in refused.stderr
     assert mine.status()["engine"]["pid"] == engine["pid"]
-    shown = json.loads(mine.succeed("engine", "apply", "--json"))
+    shown = json.loads(mine.succeed("profiles", "diff", "--json"))
     assert shown["needs_restart"] is True
     assert mine.status()["engine"]["pid"] == engine["pid"]
 
@@ -166,7 +166,7 @@ def test_what_was_shown_is_what_is_applied(mine: Console) -> None:
 
 
 def test_speculation_that_was_turned_is_no_edit_and_stays_turned(mine: Console) -> None:
-    mine.succeed("engine", "speculation", "on")
+    mine.succeed("engine", "speculation", "on", "--yes")
     assert changes(mine) == {}
     assert told(mine) is None
     mine.profile("mine", text(title="Renamed"))
@@ -178,7 +178,7 @@ def test_speculation_that_was_turned_is_no_edit_and_stays_turned(mine: Console) 
     assert after["engine"]["max_model_len"] == 32768
     assert after["speculation"]["mode"] == "on"
     assert changes(mine) == {}
-    mine.succeed("engine", "switch", "mine")  # read anew
+    mine.succeed("engine", "switch", "mine", "--yes")  # read anew
     assert mine.status()["speculation"]["mode"] == "off"
 
 

@@ -44,7 +44,7 @@ def service() -> Iterator[Console]:
 @pytest.fixture
 def served(service: Console) -> Iterator[Console]:
     yield service
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
 
 
 def start(made: Console, speculation: str) -> None:
@@ -53,7 +53,9 @@ def start(made: Console, speculation: str) -> None:
 
 
 def turn(made: Console, mode: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(made.succeed("engine", "speculation", mode, "--json"))
+    told: dict[str, Any] = json.loads(
+        made.succeed("engine", "speculation", mode, "--yes", "--json")
+    )
     assert told["command"] == "engine.speculation"
     return told
 
@@ -124,7 +126,7 @@ def test_what_was_turned_outlives_the_service_and_a_restart_of_the_engine(served
     until(served, lambda now: now["speculation"]["mode"] == "on")
     turn(served, "off")
     until(served, lambda now: now["speculation"]["mode"] == "off")
-    served.succeed("engine", "restart")
+    served.succeed("engine", "restart", "--yes")
     now = until(served, lambda now: now["speculation"]["control"] == "live")["speculation"]
     assert (now["mode"], now["started_with"]) == ("off", 5)
 
@@ -132,12 +134,12 @@ def test_what_was_turned_outlives_the_service_and_a_restart_of_the_engine(served
 def test_without_it_ready_it_goes_by_a_restart_which_is_said_first(served: Console) -> None:
     start(served, "enabled = false")
     assert served.status()["speculation"]["control"] == "restart"
-    done = served.run("engine", "speculation", "on")
+    done = served.run("engine", "speculation", "on", "--yes")
     assert done.returncode == 0
     said = "By restart, with clients waiting (it was started without speculation): the last start"
     assert said in done.stderr
     # At once: what the service says of the new engine counts, not the snapshot of the one before.
-    live = served.run("engine", "speculation", "off")
+    live = served.run("engine", "speculation", "off", "--yes")
     assert "Live, from the next pass on" in live.stderr
     assert "Speculation is off, was 5 (live)" in live.stdout
     deeper = turn(served, "7")["result"]
@@ -152,6 +154,6 @@ def test_a_locked_profile_refuses(served: Console) -> None:
         "none",
         "drafts corrupt code here",
     )
-    refused = served.run("engine", "speculation", "on", "--json")
+    refused = served.run("engine", "speculation", "on", "--yes", "--json")
     assert refused.returncode == 5
     assert json.loads(refused.stdout)["error"]["evidence"] == "drafts corrupt code here"

@@ -37,7 +37,9 @@ def live(request: pytest.FixtureRequest) -> Iterator[Console]:
 
 
 def turn(made: Console, mode: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(made.succeed("engine", "speculation", mode, "--json"))
+    told: dict[str, Any] = json.loads(
+        made.succeed("engine", "speculation", mode, "--yes", "--json")
+    )
     return told
 
 

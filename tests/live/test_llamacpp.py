@@ -199,17 +199,17 @@ def test_an_engine_that_is_killed_is_named_and_started_again(live: Console) -> N
 
 def test_speculation_by_restart_and_its_figures(live: Console) -> None:
     assert "missing" in live.status()["speculation"]["accepted_ratio_per_position"]
-    live.succeed("engine", "speculation", "on", timeout_s=90)
+    live.succeed("engine", "speculation", "on", "--yes", timeout_s=90)
     status = live.status()
     assert (status["speculation"]["mode"], status["speculation"]["depth"]) == ("on", 6)
-    live.succeed("engine", "speculation", "off", timeout_s=90)
+    live.succeed("engine", "speculation", "off", "--yes", timeout_s=90)
     assert live.status()["speculation"]["mode"] == "off"
 
 
 def test_stopped_means_stopped(live: Console) -> None:
     engine = live.status()["engine"]
     path = Path(live.engine_socket())
-    live.succeed("engine", "stop")
+    live.succeed("engine", "stop", "--yes")
     assert session_members(engine["session_id"]) == []
     assert not path.exists()
     assert live.status()["engine"]["state"] == "stopped"
@@ -236,7 +236,7 @@ exit 3
 def test_a_switch_that_cannot_succeed_stops_nothing(live: Console) -> None:
     before = live.status()["engine"]["pid"]
     live.profile("missing", MISSING)
-    done = live.run("engine", "switch", "missing", timeout_s=90)
+    done = live.run("engine", "switch", "missing", "--yes", timeout_s=90)
     assert done.returncode == 5
     assert "/nowhere/model.gguf" in done.stderr
     engine = live.status()["engine"]
@@ -249,7 +249,7 @@ def test_a_switch_that_fails_puts_the_old_engine_back(live: Console, tmp_path: P
     program.chmod(0o755)
     text = PROFILE.replace('kind = "llamacpp"', f'kind = "llamacpp"\nexecutable = "{program}"')
     live.profile("broken", text)
-    done = live.run("engine", "switch", "broken", timeout_s=90)
+    done = live.run("engine", "switch", "broken", "--yes", timeout_s=90)
     assert done.returncode == 4
     assert "broken did not start" in done.stderr
     assert "it will not start" in done.stderr
@@ -260,7 +260,7 @@ def test_a_switch_that_fails_puts_the_old_engine_back(live: Console, tmp_path: P
 
 def test_a_switch_and_a_look_from_outside(live: Console) -> None:
     live.profile("open", LOOPBACK)
-    live.succeed("engine", "switch", "open", timeout_s=90)
+    live.succeed("engine", "switch", "open", "--yes", timeout_s=90)
     assert live.status()["engine"]["profile"] == "open"
     record = json.loads((live.run_folder() / "run.json").read_text())
     seen = json.loads(live.succeed("attach", record["base_url"], "--once", "--json"))
@@ -268,7 +268,7 @@ def test_a_switch_and_a_look_from_outside(live: Console) -> None:
     assert seen["engine"]["state"] == "serving"
     assert seen["engine"]["kind"] == "llamacpp"
     assert seen["requests"]["max_running"] == 4
-    live.succeed("engine", "switch", "tiny", timeout_s=90)
+    live.succeed("engine", "switch", "tiny", "--yes", timeout_s=90)
 
 
 def test_a_llama_server_binary_is_started_by_its_own_flags(live: Console, tmp_path: Path) -> None:
@@ -278,10 +278,10 @@ def test_a_llama_server_binary_is_started_by_its_own_flags(live: Console, tmp_pa
     program.chmod(0o755)
     text = PROFILE.replace('kind = "llamacpp"', f'kind = "llamacpp"\nexecutable = "{program}"')
     live.profile("binary", text)
-    live.succeed("engine", "switch", "binary", timeout_s=90)
+    live.succeed("engine", "switch", "binary", "--yes", timeout_s=90)
     assert live.status()["engine"]["profile"] == "binary"
     assert not asyncio.run(chat(live.gateway, "Hello", max_tokens=5)).error
-    live.succeed("engine", "switch", "tiny", timeout_s=90)
+    live.succeed("engine", "switch", "tiny", "--yes", timeout_s=90)
 
 
 LLAMA_SERVER = """#!{python}

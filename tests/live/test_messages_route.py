@@ -48,7 +48,7 @@ def route(made: Console) -> str:
 
 
 def start(made: Console, more: str = "", *, faults: str = "") -> None:
-    made.run("engine", "stop")
+    made.run("engine", "stop", "--yes")
     made.profile("sim", PROFILE.format(more=more, faults=faults))
     made.succeed("engine", "start", "sim")
 

@@ -42,7 +42,7 @@ def service() -> Iterator[Console]:
 def mine(service: Console) -> Iterator[Console]:
     service.profile("mine", PROFILE)
     yield service
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
 
 
 def test_an_unknown_flag_is_taken_out_and_the_engine_serves(mine: Console) -> None:
@@ -57,17 +57,18 @@ def test_an_unknown_flag_is_taken_out_and_the_engine_serves(mine: Console) -> No
     assert (told["code"], told["failure"]) == ("unknown-flag", "rejected")
     assert told["command"] == "profile.fix"
 
-    offer = json.loads(mine.succeed("profiles", "fix", "--json"))["offer"]
+    offer = json.loads(mine.succeed("profiles", "fix", "--show", "--json"))["offer"]
     assert offer["diff"] == ['-  "--disable-log-requests",   # an old habit']
     assert (offer["key"], offer["new_file"]) == ("arguments", False)
     refused = mine.run("profiles", "fix")
     assert (refused.returncode, "Nobody is here to be asked" in refused.stderr) == (2, True)
 
+    file = mine.paths.profiles / "mine.toml"
+    file.chmod(0o640)
     done = mine.succeed("profiles", "fix", "--yes", "--start")
     assert "The engine serves." in done
-    file = mine.paths.profiles / "mine.toml"
     assert file.read_text() == PROFILE.replace(LOG_REQUESTS, "")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert mine.status()["engine"]["state"] == "serving"
     event = next(e for e in events(mine) if e["kind"] == "profile.fixed")
     assert event["data"]["before"].count("--disable-log-requests") == 1
@@ -108,7 +109,7 @@ def test_a_context_beyond_the_cache_is_shortened_to_what_the_engine_says(mine: C
     failed = mine.run("engine", "start", "mine")
     assert failed.returncode == 4
     assert "max_model_len = 32768" in failed.stderr
-    offer = json.loads(mine.succeed("profiles", "fix", "--json"))["offer"]
+    offer = json.loads(mine.succeed("profiles", "fix", "--show", "--json"))["offer"]
     assert offer["diff"] == [
         "-max_model_len = 65536   # enough for a day",
         "+max_model_len = 32768   # enough for a day",
@@ -122,7 +123,7 @@ def test_a_service_that_came_back_still_knows_the_fix(mine: Console) -> None:
     pid = mine.status()["service"]["pid"]
     psutil.Process(pid).kill()
     mine.wait_for(lambda: answers_anew(mine, pid), 20)
-    assert "--disable-log-requests" in mine.succeed("profiles", "fix", "--json")
+    assert "--disable-log-requests" in mine.succeed("profiles", "fix", "--show", "--json")
 
 
 def test_a_hang_in_nccl_is_mended_while_it_hangs(mine: Console) -> None:
@@ -138,7 +139,7 @@ def test_a_hang_in_nccl_is_mended_while_it_hangs(mine: Console) -> None:
     assert (mine.paths.profiles / "mine.toml").read_text() == (
         f'{text}stall_after_s = 1\n\n[environment]\nNCCL_P2P_DISABLE = "1"\n'
     )
-    mine.succeed("engine", "stop")
+    mine.succeed("engine", "stop", "--yes")
     mine.succeed("engine", "start", "mine")
     assert mine.status()["engine"]["state"] == "serving"
 

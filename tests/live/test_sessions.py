@@ -104,7 +104,7 @@ def test_a_session_keeps_the_window_of_the_engine_that_served_it() -> None:
         ask(made, conversation, EDIT, 0)
         made.wait_for(lambda: row(made)["phase"] == "client", 10)
 
-        made.succeed("engine", "switch", "small")
+        made.succeed("engine", "switch", "small", "--yes")
         made.wait_for(lambda: made.status()["engine"]["max_model_len"] == 8192, 40)
         status, shown = made.status(), row(made)
 

@@ -54,7 +54,7 @@ def service() -> Iterator[Console]:
 def served(service: Console) -> Iterator[Console]:
     """One service for all, with no engine before a test and none after it."""
     yield service
-    service.run("engine", "stop")
+    service.run("engine", "stop", "--yes")
 
 
 def start(made: Console, *faults: str, speculating: bool = False) -> None:
@@ -248,7 +248,7 @@ def test_a_core_that_dies_is_told_although_the_code_is_zero(served: Console) -> 
 def test_an_engine_that_does_not_go_is_gone_all_the_same(served: Console, fault: str) -> None:
     start(served, fault)
     pid = served.status()["engine"]["pid"]
-    assert "no process is left" in served.succeed("engine", "stop", timeout_s=60)
+    assert "no process is left" in served.succeed("engine", "stop", "--yes", timeout_s=60)
     assert not psutil.pid_exists(pid)
 
 

@@ -29,7 +29,7 @@ def switching() -> Iterator[Switching]:
         made.sim("alpha", "slow_stop=1.5")
         made.sim("beta", model="kimi-linear-48b", start_s=4, speed=1)
         for name in ("beta", "alpha"):
-            made.succeed("engine", "switch", name)
+            made.succeed("engine", "switch", name, "--yes")
         yield made
 
 

@@ -45,7 +45,7 @@ def served() -> Iterator[Console]:
 def test_a_switch_under_load_fails_no_request(served: Console) -> None:
     with load(served.gateway, "smollm2", clients=4, answer_tokens=24) as clients:
         clients.until(8, timeout_s=240)
-        said = served.succeed("engine", "switch", "drafting", timeout_s=600)
+        said = served.succeed("engine", "switch", "drafting", "--yes", timeout_s=600)
         assert served.status()["engine"]["profile"] == "drafting"
         clients.until(8, timeout_s=240)
     assert clients.errors == []

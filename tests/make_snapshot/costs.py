@@ -16,10 +16,12 @@ def switch_cost(profile: str = "kimi-linear-48b") -> SwitchCost:
         sessions=2,
         reread_tokens=80_000,
         prefill_tokens_per_s=Estimated(4_000.0),
+        prefill_prompts=3,
         reread_s=Estimated(20.0),
         window_tokens=65_536,
         too_wide=(WideClient(session="7f3a", client="claude-code", believes_tokens=250_000),),
         start_s=Estimated(42.0),
         starts=3,
         simulated=False,
+        simulated_before=False,
     )

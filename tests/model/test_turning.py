@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from a40console.model.figures import Missing
-from a40console.model.turning import TurningWay, last_start_s, way_in_words
+from a40console.model.turning import TurningWay, last_start_s, told, way_in_words
 from tests.tui import fake_past
 
 RESTART = TurningWay(how="restart", tokens=7, why="7 is deeper than 5", last_start_s=42.4)
@@ -33,3 +33,13 @@ def test_a_restart_is_said_with_its_cause_and_cost() -> None:
 def test_a_live_change_cuts_nobody() -> None:
     said = way_in_words(replace(RESTART, how="live", why=""))
     assert said == "Live, from the next pass on: no restart, and no request is cut."
+
+
+def test_the_depth_and_what_is_known_against_it_are_said() -> None:
+    issue = "slower from 2 sessions on"
+    assert told(replace(RESTART, tokens=24, issues=(issue,)))[:2] == (
+        "24 tokens are drafted for each pass then.",
+        "Known issue of this profile: slower from 2 sessions on.",
+    )
+    off = replace(RESTART, tokens=0, issues=(issue,))
+    assert told(off) == (way_in_words(off),)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from a40console.model.engine import Endpoint
+from a40console.model.own_request import own_request
 from a40console.model.profile import Profile
 from a40console.operations.asking import Answer, EngineAsk, Route
 from a40console.operations.canary import CanaryReport, run_canary
@@ -246,6 +247,7 @@ async def test_an_answer_is_put_together_from_its_events() -> None:
         cached_tokens=8,
     )
     assert seen[0].headers["authorization"] == "Bearer secret"
+    assert own_request(f"cmpl-{seen[0].headers['x-request-id']}-0") == "canary"
     assert json.loads(seen[0].content)["stream"] is True
 
 

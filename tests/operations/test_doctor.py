@@ -74,7 +74,7 @@ Look = Callable[..., dict[str, Check]]
 def test_a_machine_with_the_embedded_engine_lacks_nothing_that_blocks(look: Look) -> None:
     checks = look()
     assert not blocks(tuple(checks.values()))
-    assert checks["profiles"].text.startswith("1 of 10 run here: smollm2-135m")
+    assert checks["profiles"].text.startswith("1 of 10 run here, simulated ones aside: smollm2")
     assert checks["GPU"].state == "unchecked"
     assert checks["vLLM, CPU"].mend == "a40console engine install --cpu"
     assert checks["vLLM, GPU"].state == "unchecked"

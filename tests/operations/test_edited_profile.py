@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from a40console.advisor.evidence import ProfileEdit
 from a40console.errors import RefusedError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile, Speculation
@@ -148,20 +149,28 @@ def test_what_a_command_turned_is_no_edit_and_is_kept(paths: Paths) -> None:
 def test_the_watch_sees_an_edit_a_fault_and_the_end_of_both(paths: Paths) -> None:
     write(paths)
     watch, now = EditWatch(paths), status()
-    assert watch.look(now) is None
+
+    def look() -> ProfileEdit | None:
+        watch.look(now)
+        watch.reading.settle()
+        return watch.look(now)
+
+    assert look() is None
     path = write(paths, context=8192, title="T")
     os.utime(path, ns=(1, 1))
-    found = watch.look(now)
+    assert watch.look(now) is None  # it is read aside
+    found = look()
     assert found is not None
     assert found.changes == ('title: "Mine" → "T"', "max_model_len: 4096 → 8192")
     assert (found.restarts, found.fault) == (1, "")
     assert watch.look(now) is found  # nothing is read again
     path.write_text("kind = [")
     os.utime(path, ns=(2, 2))
-    found = watch.look(now)
+    assert watch.look(now) is found  # until it is read, what was known stands
+    found = look()
     assert found is not None
     assert found.fault.startswith("The file of mine is wrong")
     assert watch.look(EngineStatus()) is None
     write(paths)
     os.utime(path, ns=(3, 3))
-    assert watch.look(now) is None
+    assert look() is None

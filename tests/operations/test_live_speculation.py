@@ -16,7 +16,7 @@ from a40console.model.engine import EngineState
 from a40console.model.profile import Profile, Speculation
 from a40console.operations import desire
 from a40console.operations.canary import CanaryCheck, CanaryReport
-from a40console.operations.live_speculation import LiveSpeculation
+from a40console.operations.live_speculation import LiveSpeculation, NotWellError
 from a40console.operations.record import TOKEN_FILE, RunRecord
 from a40console.operations.status import EngineStatus
 from tests.sim.engine_process import TOKEN, SimProcess, sim_process
@@ -113,6 +113,8 @@ async def test_a_depth_whose_answers_are_not_well_is_taken_back(bench: Bench) ->
         await bench.turn("on")
     assert failed.value.message.endswith("with speculation 5; it is back at 2")
     assert failed.value.evidence == "completion: fragments come out again"
+    assert isinstance(failed.value, NotWellError)
+    assert not failed.value.stays
     assert bench.events[-1][2] == "error"
     bench.well = True
     assert (await bench.turn("off"))["before"] == "2"
@@ -121,8 +123,9 @@ async def test_a_depth_whose_answers_are_not_well_is_taken_back(bench: Bench) ->
 async def test_off_stays_off_even_where_the_canary_fails(bench: Bench) -> None:
     await bench.turn("on")
     bench.well = False
-    with pytest.raises(CheckFailedError, match=r"not well with speculation off$"):
+    with pytest.raises(NotWellError, match=r"not well with speculation off$") as failed:
         await bench.turn("off")
+    assert failed.value.stays
     bench.well = True
     assert (await bench.turn("on"))["before"] == "off"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -11,7 +12,7 @@ from a40console.errors import RefusedError
 from a40console.model.figures import Figure, Missing
 from a40console.model.profile import Profile
 from a40console.model.snapshot import Gpu
-from a40console.operations.memory import GpuMemory
+from a40console.operations.memory import GpuMemory, GpuTakenError
 
 GIB = 2**30
 
@@ -64,3 +65,13 @@ async def test_without_a_reading_nothing_is_claimed() -> None:
 
 async def test_an_engine_on_the_cpu_does_not_wait() -> None:
     assert await memory(lambda: (gpu(44 * GIB),)).wait_for_room(profile("llamacpp")) == 44 * GIB
+
+
+async def test_what_the_arguments_ask_counts_before_the_setting() -> None:
+    half = replace(profile(), arguments=("--gpu-memory-utilization=0.5",))
+    assert await memory(lambda: (gpu(20 * GIB),)).wait_for_room(half) == 20 * GIB
+    whole = replace(
+        profile(), gpu_memory_utilization=0.5, arguments=("--gpu_memory_utilization", "0.9")
+    )
+    with pytest.raises(GpuTakenError, match="needs 90% of the GPU's memory"):
+        await memory(lambda: (gpu(20 * GIB),)).wait_for_room(whole)

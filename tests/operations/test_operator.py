@@ -24,6 +24,7 @@ from a40console.model.profile import Profile, Speculation
 from a40console.operations import desire, record
 from a40console.operations.canary import CanaryReport
 from a40console.operations.ending import explain
+from a40console.operations.live_speculation import LiveSpeculation, NotWellError, Way
 from a40console.operations.operator import Engineering, EngineOperator
 from a40console.operations.preflight import Preflight
 from a40console.operations.record import RunRecord
@@ -182,6 +183,31 @@ async def test_start_and_stop(bench: Bench) -> None:
     assert bench.operator.status.state is EngineState.STOPPED
     assert desire.desired(bench.paths.desired) is None
     assert bench.starter.living() == []
+
+
+@pytest.mark.parametrize("stays", [True, False])
+async def test_a_restart_begins_where_speculation_was_left(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, stays: bool
+) -> None:
+    """What was turned down stays so, well or not; what was taken back does not."""
+    await bench.operator.start("a")
+    turned = replace(profile("a"), speculation=Speculation(tokens=4, start="off"))
+
+    async def way(self: LiveSpeculation, status: EngineStatus, mode: str) -> Way:
+        return Way(how="live", tokens=0, profile=turned)
+
+    async def turn(self: LiveSpeculation, status: EngineStatus, way: Way) -> dict[str, str]:
+        error = NotWellError("its answers are not well")
+        error.stays = stays
+        raise error
+
+    monkeypatch.setattr(LiveSpeculation, "way", way)
+    monkeypatch.setattr(LiveSpeculation, "turn", turn)
+    with pytest.raises(NotWellError):
+        await bench.operator.speculate("off")
+    wanted = turned if stays else profile("a")
+    assert bench.operator.status.profile == wanted
+    assert desire.desired(bench.paths.desired) == wanted
 
 
 async def test_a_stop_during_a_start_leaves_nothing(bench: Bench) -> None:

@@ -77,3 +77,11 @@ def test_a_locked_profile_refuses_with_its_reason(mode: str) -> None:
 def test_a_profile_without_speculation_refuses() -> None:
     with pytest.raises(RefusedError):
         with_speculation(profile(None), "on")
+
+
+@pytest.mark.parametrize(
+    "mode", ["٣", "３", "²", "-3", "0", "1001", "99999", "3.0", " 3", "", "On"]
+)
+def test_only_a_depth_in_plain_digits_is_a_mode(mode: str) -> None:
+    with pytest.raises(UsageError, match="Speculation is on, off or a number"):
+        with_speculation(profile(Speculation(tokens=5)), mode)

@@ -139,3 +139,15 @@ def test_only_what_misses_by_more_than_a_prediction_may_be_wrong_is_refused(
         room_bytes=room,
     )
     assert hopeless(fit) is without_hope
+
+
+async def test_what_can_be_told_at_once_is_told_without_a_trace(paths: Paths) -> None:
+    seen = Seen(paths)
+    await seen.preflight.foresee(Profile(name="new", kind="sim", model="m"))
+    await seen.preflight.foresee(pinned())  # it would be fetched by the switch
+    with pytest.raises(RefusedError, match="cannot run here"):
+        await seen.preflight.foresee(Profile(name="impossible", kind="sim", model="m"))
+    with pytest.raises(RefusedError, match="is not here"):
+        await seen.preflight.foresee(Profile(name="new", kind="vllm", model="/nowhere/m"))
+    assert (seen.events, seen.told) == ({}, [])
+    assert not paths.models.exists()

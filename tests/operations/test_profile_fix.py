@@ -74,6 +74,7 @@ def fails(
 
 def test_ones_own_file_is_changed_in_place(paths: Paths) -> None:
     file = own_profile(paths)
+    file.chmod(0o640)
     run = fails(paths, "mine")
     offer = offer_fix(paths, NOTHING)
     assert (offer.profile, offer.code, offer.file) == ("mine", "kv-cache-too-small", str(file))
@@ -85,7 +86,7 @@ def test_ones_own_file_is_changed_in_place(paths: Paths) -> None:
     assert file.read_text() == OWN  # nothing is done before it is asked for
     assert apply_fix(paths, NOTHING, offer.id) == offer
     assert file.read_text() == OWN.replace("262144", "116480")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
     note = failure_of(run.folder(paths.engine_runs))
     assert note is not None
     assert (note.fix, "Start it again." in note.remedy) == (None, True)
@@ -103,6 +104,17 @@ def test_a_shipped_profile_gets_a_copy_that_stands_for_it(paths: Paths) -> None:
     )
     assert "The measured choice for one A40" in Path(offer.file).read_text()
     assert stat.S_IMODE(Path(offer.file).stat().st_mode) == 0o600
+
+
+def test_a_write_protected_file_is_not_replaced(paths: Paths) -> None:
+    file = own_profile(paths)
+    file.chmod(0o444)
+    fails(paths, "mine")
+    for act in (offer_fix, apply_fix):
+        with pytest.raises(RefusedError, match="The file of mine is write-protected") as refused:
+            act(paths, NOTHING)
+        assert "max_model_len = 116480" in refused.value.remedy
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == (OWN, 0o444)
 
 
 def test_only_what_was_shown_is_done(paths: Paths) -> None:

@@ -84,6 +84,13 @@ async def test_what_does_not_end_in_time_is_cut_and_counted(bench: Bench) -> Non
     assert "engine.drained" in bench.events
 
 
+async def test_a_switch_to_what_serves_already_says_so(bench: Bench) -> None:
+    await bench.operator.start("a")
+    result = await bench.operator.switch("a")
+    assert result["again"] == "a served already: it was started anew"
+    assert "again" not in await bench.operator.switch("b")
+
+
 async def test_a_second_change_is_refused_with_who_is_at_it(bench: Bench) -> None:
     await bench.operator.start("a")
     bench.starter.hold("b")
@@ -164,6 +171,43 @@ async def test_a_crash_closes_the_gate_until_it_serves_again(home: Path) -> None
         await made.until(EngineState.SERVING)
         await asyncio.sleep(0.1)
         assert made.gate.closed is None
+    finally:
+        await ended(made)
+
+
+async def test_an_engine_that_dies_in_a_drain_is_told_to_start_again_by_nobody(home: Path) -> None:
+    made = make_bench(home, RestartPolicy(delays_s=(0.05, 0.05)))
+    try:
+        await made.operator.start("a")
+        await made.gate.enter(0)
+        switching = asyncio.create_task(made.operator.switch("b", drain_s=20))
+        await made.until(EngineState.DRAINING)
+        os.kill(made.starter.launched[0].pid, signal.SIGKILL)
+        await made.until(EngineState.FAILED)
+        await asyncio.sleep(0.3)
+        made.gate.leave()
+        result = await asyncio.wait_for(switching, 10)
+        await asyncio.sleep(0.3)
+        assert result["profile"] == "b"
+        assert made.events.count("engine.ended") == 1
+        assert "engine.restarting" not in made.events
+        assert len(made.starter.living()) == 1
+        assert made.gate.closed is None
+    finally:
+        await ended(made)
+
+
+async def test_one_that_dies_while_a_change_fails_is_started_again_after_it(home: Path) -> None:
+    made = make_bench(home, RestartPolicy(delays_s=(0.05,)))
+    try:
+        await made.operator.start("a")
+        async with made.operator.exclusively("sleep of a"):
+            os.kill(made.starter.launched[0].pid, signal.SIGKILL)
+            await made.until(EngineState.FAILED)
+            await asyncio.sleep(0.2)
+            assert "engine.restarting" not in made.events
+        await made.until(EngineState.SERVING)
+        assert made.events.count("engine.restarting") == 1
     finally:
         await ended(made)
 

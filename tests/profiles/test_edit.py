@@ -57,8 +57,22 @@ def test_a_table_that_is_not_there_is_made() -> None:
     )
 
 
-def test_a_key_is_taken_out_with_its_line() -> None:
-    assert with_setting("a = 1\nb = 2  # two\nc = 3\n", "b", None) == "a = 1\nc = 3\n"
+@pytest.mark.parametrize(
+    ("taken", "left"),
+    [
+        ("b = 2\n", ""),
+        ("b = 2  # two\n", "# two\n"),
+        ("b = 2  # two\r\n", "# two\r\n"),
+        ('  b = "with # inside"  # two\n', "  # two\n"),
+        ('b = [  # first\n  "x",  # of x\n  # alone\n  "#y",\n]  # last\n', None),
+        ('b = """\n# no comment\n"""  # two\n', "# two\n"),
+    ],
+)
+def test_a_key_is_taken_out_and_its_comments_stay_as_lines_of_their_own(
+    taken: str, left: str | None
+) -> None:
+    left = "# first\n# of x\n# alone\n# last\n" if left is None else left
+    assert with_setting(f"a = 1\n{taken}c = 3\n", "b", None) == f"a = 1\n{left}c = 3\n"
 
 
 def test_words_of_an_array_go_with_the_comment_that_was_theirs_alone() -> None:

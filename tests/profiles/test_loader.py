@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -166,13 +167,30 @@ def test_bytes_that_are_no_text_are_reported(tmp_path: Path) -> None:
     assert "cannot be read" in load_profiles(tmp_path).failures[path]
 
 
+def test_a_file_that_is_too_long_for_a_profile_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "long.toml"
+    with path.open("w") as file:
+        file.write("kind = [")
+        file.truncate(300 * 2**20)
+    began_s = time.monotonic()
+    loaded = load_profiles(tmp_path)
+    assert time.monotonic() - began_s < 2
+    assert loaded.failures[path] == f"{path}: more than 256 KiB: no profile is so long"
+
+
 def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
     write(tmp_path, "wrong.toml", "kind = [")
     with pytest.raises(UsageError) as refused:
         load_profiles(tmp_path).find("qwen3-codr-30b")
     assert refused.value.exit_code == Exit.USAGE
     assert "qwen3-coder-30b" in refused.value.remedy
-    assert "wrong.toml" in refused.value.evidence, "perhaps it is the one that cannot be read"
+    assert "wrong.toml" not in str(refused.value.trouble), "it has nothing to do with it"
+    with pytest.raises(UsageError, match="there is no profile 'wrng'") as nearly:
+        load_profiles(tmp_path).find("wrng")
+    assert nearly.value.remedy == "Nearest: wrong."
+    with pytest.raises(UsageError, match="'wrong' cannot be read") as broken:
+        load_profiles(tmp_path).find("wrong")
+    assert "not valid TOML" in broken.value.evidence
 
 
 @given(st.text(max_size=60))

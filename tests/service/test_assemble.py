@@ -255,3 +255,10 @@ def test_of_several_gpus_none_is_given_the_engines_bandwidth() -> None:
     two = with_bandwidth((one, made.gpu(index=1)), Estimated(5e11))
     assert not isinstance(two, Missing)
     assert all(isinstance(gpu.read_bytes_per_s, Missing) for gpu in two)
+
+
+def test_what_starts_is_never_said_not_to_start() -> None:
+    coming = engine_block(status_of(EngineState.STARTING), self_report(None), now_s=100.0)
+    assert coming.eta_s == Missing("not known yet")
+    down = engine_block(status_of(EngineState.STOPPED), self_report(None), now_s=100.0)
+    assert down.eta_s == Missing("nothing starts")

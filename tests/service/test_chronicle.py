@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from a40console.model.control import History
 from a40console.model.figures import Missing, number
 from a40console.service.chronicle import Chronicle
 from a40console.service.history import Question
-from a40console.service.history_store import HistoryStore
+from a40console.service.history_store import HistoryStore, StoreError
 from a40console.service.journal import Journal
 from a40console.service.tally import Counters, Reading
 from tests.service.past import chronicle
@@ -58,6 +60,35 @@ def live(kept: Chronicle, wall: Wall, readings: int, *, every_s: float = 1.0) ->
             ),
             None,
         )
+
+
+async def test_a_disk_that_hangs_and_refuses_is_given_the_newest_not_the_oldest(
+    tmp_path: Path, journal: Journal, wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, may_fail = chronicle(tmp_path, journal, wall=wall), threading.Event()
+    await kept.open()
+
+    def write(store: HistoryStore, batch: object) -> None:
+        may_fail.wait(10)
+        raise StoreError("the disk is full")
+
+    live(kept, wall, 8_000)  # more than memory keeps to be written
+    with monkeypatch.context() as patched:
+        patched.setattr(HistoryStore, "write", write)
+        flushing = asyncio.create_task(kept.flush())
+        await asyncio.sleep(0.05)
+        live(kept, wall, 120)  # while the disk hangs
+        may_fail.set()
+        await flushing
+    assert kept.trouble == "the disk is full"
+    await kept.close()
+
+    again = chronicle(tmp_path, journal, wall=wall)
+    await again.open()
+    fine = await again.history(Question(since_s=-120.0, until_s=None, points=120, step_s=1.0))
+    assert known(fine) >= 118
+    assert fine.points[-1].at_s >= wall.at_s - 2
+    await again.close()
 
 
 def known(history: History) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,13 @@ def test_what_has_an_event_of_its_own_is_not_told_twice(journal: Journal) -> Non
     failed = Finding("engine-failed", "error", "The engine ended", "", "then", "")
     watch(FindingLog(journal.record), failed, since_s=0, until_s=60)
     assert kinds(journal) == []
+
+
+def test_an_end_is_told_in_the_words_of_its_begin(journal: Journal) -> None:
+    log = FindingLog(journal.record)
+    watch(log, HUNG, since_s=0, until_s=20)
+    watch(log, replace(HUNG, title="The engine hangs still"), since_s=20, until_s=40)
+    watch(log, since_s=40, until_s=200)
+    began, ended = journal.since(0, 10)
+    assert ended.text == f"no longer: {began.text}"
+    assert ended.data["title"] == began.text

@@ -22,7 +22,7 @@ from a40console.operations.status import EngineStatus
 from a40console.operations.who import ask_as
 from a40console.paths import Paths, locate
 from a40console.profiles.loader import load_profiles
-from a40console.service.fixing import end_told, fix_handler, stall_fix
+from a40console.service.fixing import EndWords, fix_handler, stall_fix
 from a40console.service.parser_check import ParserCheck
 
 TEXT = 'kind = "sim"\nmodel = "simulated/qwen3-coder-30b"\nmax_model_len = 65536\n'
@@ -83,8 +83,8 @@ class Journal:
 
 
 async def test_the_change_is_an_event_with_who_what_before_and_after(paths: Paths) -> None:
-    status, journal = failed(paths), Journal()
-    assert end_told(status, paths.engine_runs) == (
+    status, journal, end = failed(paths), Journal(), EndWords(paths.engine_runs)
+    assert end.told(status) == (
         "Set max_model_len = 32768.",
         "max_model_len: 65536 → 32768",
     )
@@ -97,7 +97,7 @@ async def test_the_change_is_an_event_with_who_what_before_and_after(paths: Path
     assert data["who"] == "alice@laptop, pid 4711"
     assert (data["before"], data["after"]) == ("65536", "32768")
     assert data["failure"] == "kv-cache-too-small"
-    remedy, fix = end_told(status, paths.engine_runs)
+    remedy, fix = end.told(status)
     assert ("Start it again." in remedy, fix) == (True, "")
 
 
@@ -111,7 +111,7 @@ async def test_nothing_is_recorded_where_nothing_is_done(paths: Paths) -> None:
 
 def test_an_engine_that_did_not_fail_has_no_fix(paths: Paths) -> None:
     status = replace(failed(paths), state=EngineState.STOPPED)
-    assert end_told(status, paths.engine_runs) == ("Start it again.", "")
+    assert EndWords(paths.engine_runs).told(status) == ("Start it again.", "")
     assert stall_fix(status) == ""
 
 
@@ -132,11 +132,17 @@ def test_parsers_are_compared_once_a_start(paths: Paths) -> None:
     template.write_text("{{ tools }}<|tool_calls_section_begin|>")
     run = a_start(paths, Profile(name="mine", kind="vllm", model=str(model)))
     check = ParserCheck({})
+    assert check.look(run) == ()
+    check.reading.settle()
     (unfit,) = check.look(run)
     assert unfit.fix == 'tool_call_parser: not set → "kimi_k2"'
     template.unlink()
+    check.reading.settle()
     assert check.look(run) == (unfit,)
-    assert check.look(replace(run, id="another")) == ()
+    another = replace(run, id="another")
+    assert check.look(another) == ()
+    check.reading.settle()
+    assert check.look(another) == ()
     assert check.look(None) == ()
     simulated = replace(run, profile=replace(run.profile, kind="sim"))
     assert ParserCheck({}).look(simulated) == ()

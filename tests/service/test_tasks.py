@@ -134,6 +134,49 @@ async def test_what_tells_its_own_asker_is_told_once(journal: Journal) -> None:
     assert [event.kind for event in journal.since(0, 10)] == ["engine.switched"]
 
 
+async def test_what_another_command_of_the_same_asker_tells_tells_nothing_of_this_one(
+    journal: Journal,
+) -> None:
+    may_end = asyncio.Event()
+
+    async def stop(arguments: Mapping[str, str]) -> dict[str, str]:
+        await may_end.wait()
+        return {"report": "it ended"}
+
+    async def switch(arguments: Mapping[str, str]) -> dict[str, str]:
+        data = {"who": asking()}
+        journal.record("switched", "b", "info", data)
+        return {}
+
+    tasks = CommandTasks({"engine.stop": stop, "engine.switch": switch}, journal)
+    tasks.start("engine.stop", {}, "alice")
+    tasks.start("engine.switch", {}, "alice")
+    await asyncio.sleep(0.01)
+    may_end.set()
+    await asyncio.sleep(0.01)
+    assert [(e.kind, e.data["who"]) for e in journal.since(0, 10)] == [
+        ("switched", "alice"),
+        ("command.done", "alice"),
+    ]
+
+
+async def test_who_did_it_is_told_once_however_much_happened_meanwhile(journal: Journal) -> None:
+    async def switch(arguments: Mapping[str, str]) -> dict[str, str]:
+        for number in range(150):
+            journal.record("noise", str(number))
+
+        async def told() -> None:
+            journal.record("engine.switched", "b", "info", {"who": asking()})
+
+        await asyncio.create_task(told())
+        return {}
+
+    tasks = CommandTasks({"engine.switch": switch}, journal)
+    tasks.start("engine.switch", {}, "alice")
+    await asyncio.sleep(0.01)
+    assert [event.kind for event in journal.since(150, 10)] == ["engine.switched"]
+
+
 async def test_a_read_only_service_refuses_what_acts_and_writes_down_who_asked(
     journal: Journal,
 ) -> None:

@@ -26,12 +26,24 @@ def test_cached_input_is_counted_apart_and_once() -> None:
 
 
 def test_the_block_says_that_tokens_are_paid() -> None:
-    block = token_cost(PRICE, CHARGED)
+    block = token_cost(PRICE, CHARGED, CHARGED)
     assert (block.kind, block.counted, block.since) == ("per_token", "all", "engine start")
     assert isinstance(block.usd_per_hour, Missing)
     assert block.usd_so_far == 0.000534
     assert number(block.usd_per_million.now) == pytest.approx(53.4)
-    assert isinstance(block.usd_per_million.since_rent, Missing)
+
+
+def test_now_is_of_what_was_charged_lately_and_not_of_all() -> None:
+    # 300 x 3 + 20 x 15 = 1,200 millionths of a dollar for 20 tokens
+    dear = Charged(prompt_tokens=300, cached_tokens=0, generated_tokens=20, untold_requests=0)
+    block = token_cost(PRICE, replace(CHARGED, generated_tokens=1_000), dear)
+    assert number(block.usd_per_million.now) == pytest.approx(60)
+    # 120 x 3 + 80 x 0.3 + 1,000 x 15 = 15,384 millionths for 1,000
+    assert number(block.usd_per_million.since_rent) == pytest.approx(15.384)
+    idle = Charged(prompt_tokens=0, cached_tokens=0, generated_tokens=0, untold_requests=0)
+    block = token_cost(PRICE, CHARGED, idle)
+    assert block.usd_per_million.now == Missing("no answer ended in the last minute")
+    assert number(block.usd_per_million.since_rent) == pytest.approx(53.4)
 
 
 @pytest.mark.parametrize("key", ["input", "cached_input", "output"])
@@ -47,16 +59,18 @@ def test_a_price_of_what_was_not_used_is_not_asked_for() -> None:
 
 
 def test_answers_that_did_not_say_what_they_cost_make_an_estimate() -> None:
-    told = token_cost(PRICE, replace(CHARGED, untold_requests=1))
+    untold = replace(CHARGED, untold_requests=1)
+    told = token_cost(PRICE, untold, untold)
     assert told.usd_so_far == Estimated(0.000534)
+    assert isinstance(told.usd_per_million.since_rent, Estimated)
     assert isinstance(told.usd_per_million.now, Estimated)
 
 
 def test_nothing_yet_is_missing_where_it_is_divided_by() -> None:
     none = Charged(prompt_tokens=0, cached_tokens=0, generated_tokens=0, untold_requests=0)
-    block = token_cost(PRICE, none)
+    block = token_cost(PRICE, none, none)
     assert block.usd_so_far == 0.0
-    assert block.usd_per_million.now == Missing("nothing was generated yet")
+    assert block.usd_per_million.since_rent == Missing("nothing was generated yet")
     assert isinstance(token_cost(PRICE, None).usd_so_far, Missing)
 
 

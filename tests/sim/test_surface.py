@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -180,6 +182,21 @@ def test_faults_come_and_go_while_it_runs() -> None:
         (["--fault", "crash=load"], 1, "CUDA out of memory"),
         (["--no-such-flag"], 2, "unrecognized arguments: --no-such-flag"),
         (["--fault", "nope"], 2, "there is no fault 'nope'"),
+        (
+            ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_codr"],
+            1,
+            "KeyError: 'invalid tool call parser: qwen3_codr (chose from { apertus,",
+        ),
+        (
+            ["--max-model-len", "600000"],
+            1,
+            "(600000) is greater than the derived max_model_len (max_position_embeddings=262144.0",
+        ),
+        (
+            ["--max-model-len", "262144", "--num-gpu-blocks-override", "100"],
+            1,
+            "the estimated maximum model length is 1600",
+        ),
     ],
 )
 def test_a_start_that_fails_says_why_in_vllms_words(words: list[str], code: int, told: str) -> None:
@@ -193,6 +210,54 @@ def test_a_model_of_which_nothing_was_measured_is_refused() -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 2
     assert "nothing was measured" in done.stderr
+
+
+def test_what_vllm_takes_is_not_refused() -> None:
+    """A parser without `--enable-auto-tool-choice` is not looked at, by vLLM neither."""
+    with sim_process("--tool-call-parser", "qwen3_codr") as engine:
+        assert engine.http.get("/health").status_code == 200
+
+
+LONG = {**LIKE_CLAUDE, "max_tokens": 30_000, "vllm_xargs": {"answer_tokens": 30_000}}
+
+
+def test_what_runs_is_aborted_on_a_signal_in_vllms_words() -> None:
+    """As vLLM without a time to drain: in well under the 10 s after which it would be killed."""
+    said: dict[str, tuple[int, str]] = {}
+
+    def ask(engine: SimProcess, route: str, *, stream: bool) -> None:
+        transport = httpx.HTTPTransport(uds=str(engine.socket))
+        with httpx.Client(transport=transport, base_url="http://engine", timeout=30) as http:
+            answer = http.post(route, json={**LONG, "stream": stream})
+            said[f"{route} {stream}"] = (answer.status_code, answer.text)
+
+    with sim_process("--speed", "4") as engine:
+        asked = [("/v1/messages", True), ("/v1/chat/completions", True), ("/v1/messages", False)]
+        threads = [
+            Thread(target=ask, args=(engine, route), kwargs={"stream": stream})
+            for route, stream in asked
+        ]
+        for thread in threads:
+            thread.start()
+        while "num_requests_running" in (told := engine.http.get("/metrics").text):
+            if re.search(r"vllm:num_requests_running\{[^}]*\} 3", told):
+                break
+            time.sleep(0.02)
+        began_s = time.monotonic()
+        engine.process.send_signal(signal.SIGTERM)
+        assert engine.process.wait(8) == 0
+        assert time.monotonic() - began_s < 4
+        for thread in threads:
+            thread.join(10)
+    code, text = said["/v1/messages True"]
+    assert code == 200
+    assert text.rstrip().rpartition("\n\n")[2].startswith('event: error\ndata: {"type": "error"')
+    code, text = said["/v1/chat/completions True"]
+    assert code == 200
+    error, done = text.strip().split("\n\n")[-2:]
+    assert json.loads(error.removeprefix("data: "))["error"]["code"] == 500
+    assert done == "data: [DONE]"
+    assert said["/v1/messages False"][0] == 500
 
 
 def test_it_ends_at_once_on_a_signal() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a40console.model.own_request import own_request_id
+from a40console.telemetry.ended_requests import recent_requests
 from a40console.telemetry.matching import (
     Pair,
     match_by_order,
@@ -12,6 +17,7 @@ from a40console.telemetry.matching import (
     pair_by_id,
     pair_by_order,
 )
+from a40console.telemetry.request_cells import NOT_OURS
 from tests.telemetry.makers import engine_row, gateway_row
 
 
@@ -116,3 +122,14 @@ def test_joined_by_order_no_row_is_lost_or_used_twice(
     assert len(pairs) == len(engine) + len(gateway) - len(matches)
     again = match_by_order(engine, gateway, matches, read_at_s=20.0)
     assert again == matches
+
+
+@pytest.mark.parametrize("what", ["canary", "probe", "api"])
+def test_the_consoles_own_requests_are_no_strangers(what: str) -> None:
+    external = f"chatcmpl-{own_request_id(what)}"
+    assert our_id(external) is None, "it did not come through the gateway"
+    row = replace(engine_row("7"), external_id=external, ended_at="2026-11-29T14:07:31Z")
+    (ended,) = recent_requests((), (row,))
+    assert ended.client == f"a40console {what}"
+    (stranger,) = recent_requests((), (replace(row, external_id="chatcmpl-9a4e6df8"),))
+    assert stranger.client == NOT_OURS

@@ -67,6 +67,9 @@ class FakeService:
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.results: dict[str, CommandResult] = {}
         self.refusals: dict[str, Trouble] = {}
+        self.cost: Trouble | None = None
+        """Why the switch would be refused."""
+
         self.way: TurningWay | Trouble = TurningWay(how="live", tokens=0, why="", last_start_s=42.4)
         self.digests_asked: list[dict[str, str]] = []
         self.logs_asked = 0
@@ -110,10 +113,11 @@ class FakeService:
             return self._session(path.removeprefix("/v1/sessions/"))
         if path == "/v1/logs/explain":
             return self._explain(json.loads(request.content))
-        special = {
+        special: dict[str, Callable[[], httpx.Response]] = {
             "/v1/read-mark": lambda: self._mark(request),
             "/v1/profiles/fix": self._fix,
             "/v1/speculation-way": self._way,
+            "/v1/switch-cost": lambda: self._cost(dict(request.url.params)),
         }
         if path in special:
             return special[path]()
@@ -128,6 +132,10 @@ class FakeService:
 
     def _way(self) -> httpx.Response:
         return httpx.Response(409 if isinstance(self.way, Trouble) else 200, json=encode(self.way))
+
+    def _cost(self, query: dict[str, str]) -> httpx.Response:
+        told = self.cost or make.switch_cost(query["profile"])
+        return httpx.Response(409 if self.cost else 200, json=encode(told))
 
     def _no_why(self) -> httpx.Response:
         trouble = Trouble(message="The control API has no GET /v1/why")
@@ -151,7 +159,6 @@ class FakeService:
             "/v1/spending": lambda query: self.spending,
             "/v1/profiles": lambda query: self.profiles,
             "/v1/profiles/changes": lambda query: self.changes,
-            "/v1/switch-cost": lambda query: make.switch_cost(query["profile"]),
             "/v1/logs": self._logs,
             "/v1/environment": lambda query: self.environment,
             "/v1/why": lambda query: self._why(),

@@ -13,7 +13,7 @@ from a40console.model.engine import EngineState
 from a40console.model.event import Event
 from a40console.model.turning import TurningWay
 from a40console.tui.app import ConsoleApp
-from a40console.tui.screens.dialog import ConfirmDialog, PickDialog, TextDialog
+from a40console.tui.screens.dialog import Choice, ConfirmDialog, Fitted, PickDialog, TextDialog
 from a40console.tui.screens.digest import DigestDialog
 from a40console.tui.screens.environment import EnvironmentDialog
 from a40console.tui.screens.monitor import MonitorScreen
@@ -62,10 +62,10 @@ async def test_an_engine_is_started_with_one_more_key() -> None:
         await pilot.press("S")
         said = await dialog(app, pilot, PickDialog)
         assert "not ready: vLLM is not installed" in said
-        await pilot.press("2")
+        await pilot.press("3")
         await until(pilot, lambda: "vLLM is not installed" in toasts(app))
         assert service.commands == []
-        await pilot.press("3")
+        await pilot.press("2")
         await until(
             pilot, lambda: service.commands == [("engine.start", {"profile": "smollm2-135m"})]
         )
@@ -76,7 +76,7 @@ async def test_the_picker_is_worked_with_arrows_too() -> None:
     async with running(service) as (app, pilot):
         await pilot.press("S")
         await dialog(app, pilot, PickDialog)
-        await pilot.press("down", "down", "enter")
+        await pilot.press("down", "enter")
         await until(pilot, lambda: bool(service.commands))
         assert service.commands[0][1] == {"profile": "smollm2-135m"}
 
@@ -86,13 +86,13 @@ async def test_another_profile_is_chosen_then_confirmed() -> None:
     async with running(service) as (app, pilot):
         await pilot.press("m")
         assert "(running)" in await dialog(app, pilot, PickDialog)
-        await pilot.press("3")
+        await pilot.press("2")
         said = await dialog(app, pilot, ConfirmDialog)
         assert "From qwen3-coder-30b to smollm2-135m." in said
         assert "Profile:" not in said
         told = " ".join(said.split())
         assert "Clients wait ≈ 42 s for smollm2-135m to start (the median of 3 starts)." in told
-        assert "80,000 tokens, ≈ 20 s at the 4,000 tok/s measured here." in told
+        assert "80,000 tokens, ≈ 20 s at the 4,000 tok/s measured here (3 long prompts)." in told
         assert "clients that believe in more: claude-code 7f3a (250,000)." in told
         await pilot.press("y")
         await until(
@@ -384,3 +384,55 @@ async def test_leaving_says_that_the_engine_failed() -> None:
         await pilot.press("q")
         said = await dialog(app, pilot, ConfirmDialog)
         assert "The service keeps running; the engine has failed." in said
+
+
+def in_sight(app: ConsoleApp, title: str) -> bool:
+    """Whether the cursor stands on that choice, and the list shows it."""
+    scroll, text = app.screen.query_one("#scroll"), app.screen.query_one("#text", Fitted)
+    drawn = enumerate(text.plain.splitlines())
+    rows = [y for y, row in drawn if row.startswith("▸") and title in row]
+    first = scroll.scroll_offset.y
+    return [first <= y < first + scroll.size.height for y in rows] == [True]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+@pytest.mark.parametrize("last", [0, 17, 25])
+async def test_a_list_opens_with_its_cursor_in_sight(size: tuple[int, int], last: int) -> None:
+    choices = [
+        Choice(value=f"p{n}", title=f"profile {n}.", detail="what it is " * 12) for n in range(26)
+    ]
+    async with running(FakeService(), size=size) as (app, pilot):
+        app.push_screen(PickDialog("Switch profile", choices, at=f"p{last}"))
+        await dialog(app, pilot, PickDialog)
+        await until(pilot, lambda: in_sight(app, f"profile {last}."))
+
+
+async def test_the_cursor_stays_in_sight_where_the_screen_becomes_smaller() -> None:
+    choices = [Choice(value=f"p{n}", title=f"profile {n}.") for n in range(26)]
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+        app.push_screen(PickDialog("Switch profile", choices, at="p20"))
+        await dialog(app, pilot, PickDialog)
+        await pilot.resize_terminal(80, 16)
+        await until(pilot, lambda: app.screen.query_one("#scroll").size.height < 16)
+        await until(pilot, lambda: in_sight(app, "profile 20."))
+
+
+async def test_profiles_that_can_run_stand_first() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await pilot.press("m")
+        said = await dialog(app, pilot, PickDialog)
+        names = ["qwen3-coder-30b", "smollm2-135m", "kimi-linear-48b"]
+        assert sorted(names, key=said.index) == names
+
+
+async def test_a_switch_that_would_be_refused_is_not_asked_about() -> None:
+    service = FakeService()
+    service.cost = Trouble(message="smollm2-135m cannot run here", exit_code=5)
+    async with running(service) as (app, pilot):
+        await pilot.press("m")
+        await dialog(app, pilot, PickDialog)
+        await pilot.press("2")
+        await until(pilot, lambda: "smollm2-135m cannot run here" in toasts(app))
+        assert not isinstance(app.screen, ConfirmDialog)
+        assert service.commands == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from a40console.model.control import Trouble
 from a40console.model.engine import EngineState
 from a40console.model.snapshot import Snapshot
 from a40console.tui.losses import losses
@@ -173,3 +174,27 @@ def test_what_has_no_backend_says_why() -> None:
         "read-only, forbidden by: [service] read_only in config.toml"
     )
     assert reason("doctor.run", forbidden) is None
+
+
+async def test_where_the_row_has_ended_the_running_ones_are_offered() -> None:
+    snapshot = replace(two_slots(), recent=(make.recent(request_id="over"),))
+    service = FakeService(snapshot)
+    async with running(service) as (app, pilot):
+        await pilot.press("down", "down", "x")
+        await until(pilot, lambda: isinstance(app.screen, PickDialog))
+        await pilot.press("1")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: service.commands == [("request.abort", {"request": "req-0"})])
+
+
+async def test_a_toast_leaves_a_small_screen_in_sight() -> None:
+    service = FakeService()
+    evidence = "ValueError: " + "the context does not fit and so on " * 40
+    service.way = Trouble(message="It cannot", evidence=evidence, remedy="Lower it.", exit_code=5)
+    async with running(service, size=(80, 24)) as (app, pilot):
+        await pilot.press("s")
+        await until(pilot, lambda: "It cannot" in toasts(app))
+        said = toasts(app)
+        assert said.endswith("…\nLower it.")
+        assert len(said) < 240

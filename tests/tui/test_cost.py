@@ -107,7 +107,7 @@ def test_what_is_missing_says_why_and_what_would_make_it_known() -> None:
 @pytest.mark.parametrize("width", [40, 80, 118])
 def test_what_is_paid_by_the_token_has_no_rate_by_the_hour(width: int) -> None:
     untold = Missing("tokens are paid")
-    prices = UsdPerMillion(now=53.4, session=untold, since_rent=untold)
+    prices = UsdPerMillion(now=61.2, session=untold, since_rent=53.4)
     cost = make.cost(
         kind="per_token",
         usd_per_hour=Missing("it is paid by the token, not by the hour"),
@@ -119,6 +119,7 @@ def test_what_is_paid_by_the_token_has_no_rate_by_the_hour(width: int) -> None:
     said = " ".join(text(cost_facts(snapshot, fake_past.spending(), width)).split())
     assert said.startswith("─ Paid by the token prompts too ─")
     assert "so far $0.27 since engine start" in said
+    assert "1M now $61.20 of the last minute's answers ÷ their" in said
     assert "a million $53.40 all that was charged ÷ generated" in said
     assert "/h" not in said
     assert "usd_per_hour" not in said

@@ -59,8 +59,8 @@ async def test_two_keys_at_once_answer_a_dialog_once() -> None:
         await pilot.press("m")
         await until(pilot, lambda: isinstance(app.screen, PickDialog))
         dialog = app.screen
-        app.post_message(Key("3", "3"))
-        app.post_message(Key("3", "3"))
+        app.post_message(Key("2", "2"))
+        app.post_message(Key("2", "2"))
         await until(pilot, lambda: dialog not in app.screen_stack)
         await pilot.pause()
         assert app.is_running

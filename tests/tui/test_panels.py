@@ -13,7 +13,7 @@ from textual.geometry import Size
 
 from a40console.model.engine import EngineState
 from a40console.model.figures import Figure, Missing
-from a40console.model.snapshot import SourceStatus
+from a40console.model.snapshot import DepthSpeed, SourceStatus
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.ink import Line, Role, width_of
 from a40console.tui.panels import (
@@ -129,6 +129,17 @@ def test_the_speculation_panel_says_how_much_is_accepted_and_judges_nothing() ->
     said = [span for entry in drawn for span in entry if "last position" in span.text]
     assert [span.role for span in said] == [Role.MUTED]
     assert "without, at this load: – never measured" in text(drawn)
+
+
+def test_the_speculation_panel_says_what_was_measured_the_other_way_and_when() -> None:
+    measured = (DepthSpeed(0, 207.0, 190.0), DepthSpeed(5, 150.0, 40.0), DepthSpeed(24, 44.8, 0.2))
+    known = {"off_tokens_per_s_at_this_load": 207.0, "measured_at_this_load": measured}
+    on = make.snapshot(speculation=make.speculation(**known))
+    drawn = text(speculation.speculation(read(on), Size(70, 3)))
+    assert "without, at this load: 207 tok/s, 3 m 10 s ago" in drawn
+    off = make.snapshot(speculation=make.speculation(mode="off", **known))
+    drawn = text(speculation.speculation(read(off), Size(70, 3)))
+    assert "with 5, at this load: 150 tok/s, 40 s ago" in drawn
 
 
 def test_speculation_that_is_off_says_how_it_is_turned_on() -> None:

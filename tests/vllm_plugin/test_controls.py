@@ -178,6 +178,38 @@ async def test_an_engine_that_hangs_is_not_waited_for(
     assert "did not answer" in told["error"]
 
 
+async def test_an_engine_that_hangs_is_not_asked_again_until_it_has_answered(
+    engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, calls = asyncio.Event(), []
+    asked = engine.collective_rpc
+
+    async def hangs(method: str, args: tuple[int, ...] = ()) -> Any:
+        calls.append(method)
+        await answers.wait()
+        return await asked(method, args)
+
+    monkeypatch.setattr(plugin_controls, "ANSWER_S", 0.02)
+    monkeypatch.setattr(plugin_controls, "REFRESH_S", 0.0)
+    monkeypatch.setattr(engine, "collective_rpc", hangs)
+    for _ in range(20):
+        await client.get("/a40console/v1/state")
+        await asyncio.sleep(0.01)
+    assert calls == ["a40console_depth"]
+    status, told = await act(client, "speculation", tokens=2)
+    assert (status, told["error"]) == (
+        504,
+        "the engine did not answer in 0 s; what it was asked for it may still do",
+    )
+    answers.set()
+    await asyncio.sleep(0.05)
+    assert engine.depths == [2]
+    await client.get("/a40console/v1/state")
+    await asyncio.sleep(0.05)
+    assert (await client.get("/a40console/v1/state")).json()["speculation"]["depth"] == 2
+    assert calls.count("a40console_depth") > 1
+
+
 @pytest.mark.parametrize(
     ("engine", "reason"),
     [

@@ -7,12 +7,17 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
+from a40console.gateway.admission import DYING, Admission
+from a40console.gateway.anthropic.doors import MessagesDoors
+from a40console.gateway.anthropic.failures import refusal_of
 from a40console.gateway.asking import ask_engine
-from a40console.gateway.dialect import DialectOf
-from a40console.gateway.opening import serving
+from a40console.gateway.bodies import Body, declared_length, read_body
+from a40console.gateway.departure import ClientLeftError, unless_left
+from a40console.gateway.opening import expect, serving
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
-from a40console.gateway.upstream import EngineSessions, Upstream, UpstreamState
+from a40console.gateway.upstream import Upstream
 
 _ALIAS = "claude-local-"
 _UNSAFE = re.compile(r"[^a-z0-9.]+")
@@ -26,33 +31,57 @@ _ASK_S = 10.0
 
 
 class Catalogue:
-    """Lists models in the shape of the caller's API."""
+    """ASGI endpoint: all models, or the one of that name, in the shape of the caller's API.
 
-    def __init__(self, state: UpstreamState, dialects: DialectOf, sessions: EngineSessions) -> None:
-        self._state = state
-        self._dialects = dialects
-        self._sessions = sessions
+    It costs the engine nothing, so one that serves answers whoever is held; where none does, the
+    question waits for the engine that comes, as what it is asked for does.
+    """
 
-    async def models(self, request: Request) -> Response:
-        """All of them."""
-        return await self._answer(request, None)
+    def __init__(self, doors: MessagesDoors) -> None:
+        self._doors = doors
 
-    async def model(self, request: Request) -> Response:
-        """One. Messages take any name, so to their callers every name is one of the served model.
-
-        OpenAI's routes take the engine's own names alone.
-        """
-        return await self._answer(request, request.path_params["name"])
-
-    async def _answer(self, request: Request, name: str | None) -> Response:
-        grammar = grammar_of(request.url.path, request.headers)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        asked = Request(scope)
         try:
-            upstream = serving(self._state)
-            if grammar == "openai":
-                return await self._as_openai(upstream, name)
-            entries = await self._entries(upstream, request.headers.get("user-agent", ""), name)
+            answer = await self._when_served(asked, receive)
         except Refusal as refusal:
-            return refuse(grammar, refusal)
+            answer = refuse(grammar_of(asked.url.path, asked.headers), refusal)
+        except ClientLeftError:
+            return
+        await answer(scope, receive, send)
+
+    async def _when_served(self, asked: Request, receive: Receive) -> Response:
+        doors, declared = self._doors, declared_length(asked.headers)
+        if doors.state.current() is None:
+            expect(doors.gate, doors.state, declared)
+        body = await read_body(receive, declared, doors.budget, doors.limits)
+        try:
+            admission = Admission(doors, asked.scope, None)
+            return await unless_left(receive, self._in_turn(asked, body, admission))
+        finally:
+            body.discard()
+
+    async def _in_turn(self, asked: Request, body: Body, admission: Admission) -> Response:
+        try:
+            while True:
+                await admission.enter_unserved(body)
+                upstream = serving(self._doors.state)
+                try:
+                    return await self._answer(asked, upstream)
+                except Refusal as refusal:
+                    if not await admission.lost_by(upstream, refusal):
+                        raise
+                    admission.begin_again()
+        finally:
+            admission.over()
+
+    async def _answer(self, asked: Request, upstream: Upstream) -> Response:
+        """Any name is one of the served model, but to OpenAI's callers one that it lists itself."""
+        name = asked.path_params.get("name")
+        if grammar_of(asked.url.path, asked.headers) == "openai":
+            return await self._as_openai(upstream, name)
+        entries = await self._entries(upstream, asked.headers.get("user-agent", ""), name)
         if name is not None:
             return JSONResponse(entries[0])
         ids = [entry["id"] for entry in entries]
@@ -62,7 +91,7 @@ class Catalogue:
     async def _entries(
         self, upstream: Upstream, user_agent: str, name: str | None
     ) -> list[dict[str, Any]]:
-        dialect = await self._dialects.of(upstream)
+        dialect = await self._doors.dialects.of(upstream)
         served, window = upstream.served_name, dialect.max_model_len
         names = [served if name is None else name]
         if name is None and user_agent.lower().startswith(_DISCOVERER):
@@ -70,15 +99,19 @@ class Catalogue:
         return [_entry(one, served, window) for one in names]
 
     async def _as_openai(self, upstream: Upstream, name: str | None) -> Response:
-        """The engine's own list, or the one of that name in it."""
-        said = await ask_engine(self._sessions, upstream, "/v1/models", timeout_s=_ASK_S)
+        """The engine's own list, or the one of that name in it, or that of the served model."""
+        said = await ask_engine(self._doors.sessions, upstream, "/v1/models", timeout_s=_ASK_S)
+        if said.status in DYING:
+            raise refusal_of(said.status, said.raw)
         if name is None:
             return Response(said.raw, said.status, media_type="application/json")
         data = said.body().get("data")
-        for entry in data if isinstance(data, list) else ():
-            if isinstance(entry, dict) and entry.get("id") == name:
-                return JSONResponse(entry)
-        raise Refusal(404, f"There is no such model; {upstream.served_name} serves.")
+        entries = data if isinstance(data, list) else []
+        listed = {entry.get("id"): entry for entry in entries if isinstance(entry, dict)}
+        entry = listed.get(name) or listed.get(upstream.served_name)
+        if entry is None:
+            raise Refusal(404, f"There is no such model; {upstream.served_name} serves.")
+        return JSONResponse({**entry, "id": name})
 
 
 def alias_of(served: str) -> str:

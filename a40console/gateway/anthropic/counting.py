@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from a40console.gateway.address import written_address
-from a40console.gateway.admission import DYING, Admission
+from a40console.gateway.admission import Admission
 from a40console.gateway.answer import tokens
 from a40console.gateway.anthropic.asked import read_asked
 from a40console.gateway.anthropic.doors import MessagesDoors
@@ -124,7 +124,7 @@ class CountRoute:
                 try:
                     return await self._counted(body, headers, path, upstream)
                 except Refusal as refusal:
-                    if refusal.status not in DYING or not await admission.lost(upstream):
+                    if not await admission.lost_by(upstream, refusal):
                         raise
                     admission.begin_again()
         finally:

@@ -191,7 +191,7 @@ class MessagesExchange:
         try:
             return await self._door.open(lease.session, request, body)
         except Refusal as refusal:
-            if await self._admission.lost(upstream):
+            if await self._admission.lost(upstream, answered=False):
                 raise SendAgainError from refusal
             raise self._door.by_now(refusal) from refusal
 
@@ -256,7 +256,7 @@ class MessagesExchange:
         streams = response.content_type == "text/event-stream"
         if 200 <= response.status < 300 and streams is question.stream:
             return
-        if response.status in DYING and await self._admission.lost(upstream):
+        if response.status in DYING and await self._admission.lost(upstream, answered=True):
             raise SendAgainError
         raise refusal_of(
             response.status,
@@ -323,8 +323,10 @@ class MessagesExchange:
         Raises:
             SendAgainError: If it is to.
         """
-        begun = self._has_begun(opened.question.answer.guard)
-        if not begun and await self._admission.lost(opened.upstream):
+        guard = opened.question.answer.guard
+        if not self._has_begun(guard) and await self._admission.lost(
+            opened.upstream, answered=guard.ended
+        ):
             raise SendAgainError
 
     async def _whole(self, opened: OpenMessage) -> Outcome:
@@ -332,12 +334,12 @@ class MessagesExchange:
         try:
             body = await self._held(opened.response, _WHOLE_LIMIT_BYTES)
         except Refusal as refusal:
-            if await self._admission.lost(opened.upstream):
+            if await self._admission.lost(opened.upstream, answered=False):
                 raise SendAgainError from refusal
             raise self._door.by_now(refusal) from refusal
         found = opened.question.answer.whole(body)
         if found is not None and found.get("type") == "error":
-            if await self._admission.lost(opened.upstream):
+            if await self._admission.lost(opened.upstream, answered=True):
                 raise SendAgainError
             raise refusal_of(500, _as_json(found))
         message = None if found is None else self._message(found, opened.question)

@@ -73,9 +73,8 @@ def _profiles(asked: Asked) -> Check:
             why = can.why_not or why
     if not able:
         return _check("profiles", "missing", "none of them runs here", INSTALL_EMBEDDED)
-    return _check(
-        "profiles", "ok", f"{len(able)} of {len(_real(asked))} run here: {', '.join(able)}"
-    )
+    real = f"{len(able)} of {len(_real(asked))} run here, simulated ones aside"
+    return _check("profiles", "ok", f"{real}: {', '.join(able)}")
 
 
 def _broken_profiles(asked: Asked) -> Iterator[Check]:

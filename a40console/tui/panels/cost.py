@@ -73,8 +73,11 @@ def _paid_by_token(snapshot: Snapshot, width: int) -> list[Line]:
     since = f"since {clean(cost.since)}" if cost.since else ""
     lines = [heading("Paid by the token", "prompts too", width)]
     lines += _row("so far", cost.usd_so_far, "", since, "", width)
+    price = cost.usd_per_million
+    detail = "of the last minute's answers ÷ their tokens"
+    lines += _row("1M now", price.now, "", detail, "", width)
     detail = "all that was charged ÷ generated tokens"
-    return [*lines, *_row("a million", cost.usd_per_million.now, "", detail, "", width)]
+    return [*lines, *_row("a million", price.since_rent, "", detail, "", width)]
 
 
 def _span(report: SpendingReport, room: int) -> str:

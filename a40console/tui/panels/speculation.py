@@ -30,6 +30,8 @@ def speculation(reading: Reading, size: Size) -> list[Line]:
     if info.mode != "off":
         lines += _accepted(info, size)
         lines.append(labelled("", without(info), width))
+    elif (drafted := with_it(info)) is not None:
+        lines.append(labelled("", drafted, width))
     return aged(reading, info.age_s, lines)
 
 
@@ -99,8 +101,20 @@ def tail_verdict(info: SpeculationInfo) -> Line:
 
 
 def without(info: SpeculationInfo) -> Line:
-    """The speed without speculation, last measured at this load."""
+    """The speed without speculation, and how long ago it was measured at this load."""
     off = info.off_tokens_per_s_at_this_load
     if isinstance(off, Missing):
         return line(Span(f"without, at this load: {DASH} {clean(off.reason)}", Role.MUTED))
-    return line("without, at this load: ", f"{shown(off, fmt.rate)} tok/s")
+    ages = [each.age_s for each in info.measured_at_this_load if each.depth == 0]
+    ago = f", {fmt.duration(ages[0])} ago" if ages else ""
+    return line("without, at this load: ", f"{shown(off, fmt.rate)} tok/s", Span(ago, Role.MUTED))
+
+
+def with_it(info: SpeculationInfo) -> Line | None:
+    """While it is off, the fastest depth that was measured at this load; None where none was."""
+    drafted = [each for each in info.measured_at_this_load if each.depth]
+    if not drafted:
+        return None
+    best = max(drafted, key=lambda each: number(each.tokens_per_s) or 0.0)
+    ago = Span(f", {fmt.duration(best.age_s)} ago", Role.MUTED)
+    return line(f"with {best.depth}, at this load: {shown(best.tokens_per_s, fmt.rate)} tok/s", ago)

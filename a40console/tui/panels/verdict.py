@@ -344,7 +344,8 @@ def _rate(cost: Cost) -> str:
 def _longer(cost: Cost) -> list[Line]:
     """The price of a million tokens over the longer spans that are known."""
     million = cost.usd_per_million
-    spans = (("session", million.session), ("since rent", million.since_rent))
+    whole = "in all" if cost.kind == "per_token" else "since rent"
+    spans = (("session", million.session), (whole, million.since_rent))
     return [
         line(f"{shown(figure, fmt.dollars)}/1M {name}")
         for name, figure in spans

@@ -31,19 +31,14 @@ async def abort_request(app: ConsoleApp, command: Command) -> None:
 
 
 async def _chosen(app: ConsoleApp, command: Command) -> Slot | None:
-    """The slot; None where there is none, which is said, or none was chosen."""
+    """The request under the cursor, else one of a list; None where none was chosen."""
     tables = app.screen_stack[0].query(SlotTable)
-    if not tables:
-        return await _picked(app, command)
-    row = tables.first().row_under_cursor
-    if isinstance(row, Slot):
-        return row
-    app.say(command.title, "Not now: no running request is under the cursor.", "warning")
-    return None
+    row = tables.first().row_under_cursor if tables else None
+    return row if isinstance(row, Slot) else await _picked(app, command)
 
 
 async def _picked(app: ConsoleApp, command: Command) -> Slot | None:
-    """On screens without the table, from a list."""
+    """From a list, where no running request is under a cursor."""
     slots = app.reading.snapshot.slots
     if isinstance(slots, Missing):
         app.say(command.title, f"Not now: {slots.reason}.", "warning")

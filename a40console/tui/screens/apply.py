@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from a40console.model.command import Command
 from a40console.model.profile_change import ProfileChange, ProfileDiff
 from a40console.tui.ink import Line, Role, line, wrap
-from a40console.tui.screens.dialog import ConfirmDialog
+from a40console.tui.losses import at_stake, losses
+from a40console.tui.screens.dialog import ConfirmDialog, Consequences
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -18,8 +19,8 @@ _HEADS = {"restart": "Takes a restart:", "live": "Taken over while it runs:"}
 class ApplyDialog(ConfirmDialog):
     """Each setting that the file has otherwise, and the question."""
 
-    def __init__(self, title: str, found: ProfileDiff) -> None:
-        super().__init__(title, _question(found), tuple)
+    def __init__(self, title: str, found: ProfileDiff, lost: Consequences) -> None:
+        super().__init__(title, _question(found), lost)
         self._found = found
 
     def _text(self, width: int) -> list[Line]:
@@ -30,8 +31,7 @@ class ApplyDialog(ConfirmDialog):
                 lines += [line(""), *wrap(head, width, Role.STRONG)]
             for change in of_it:
                 lines += changed(change, width)
-        lines.append(line(""))
-        return lines + wrap(self._question, width, Role.STRONG)
+        return [*lines, line(""), *super()._text(width)]
 
 
 def changed(change: ProfileChange, width: int) -> list[Line]:
@@ -49,7 +49,12 @@ async def apply_edited(app: ConsoleApp, command: Command) -> None:
         text = f"{found.profile} runs as its file says."
         app.notify(text, title=command.title, markup=False)
         return
-    if not await app.push_screen_wait(ApplyDialog(command.title, found)):
+
+    def lost() -> list[str]:
+        now = app.reading.snapshot
+        return [*at_stake(now), *losses(command.id, now)] if found.needs_restart else []
+
+    if not await app.push_screen_wait(ApplyDialog(command.title, found, lost)):
         return
     keys = ", ".join(change.key for change in found.changes)
     await carry_out(app, command, {"changes": found.id}, named=keys)

@@ -219,8 +219,9 @@ class PickDialog(Dialog[str]):
         with VerticalScroll(id="scroll", can_focus=False):
             yield Fitted(self._text, dom_id="text")
 
-    def on_mount(self) -> None:
-        """Scroll to the cursor, which need not be at the top."""
+    def on_resize(self) -> None:
+        """Scroll to the cursor, which need not be at the top, once the list has its height."""
+        super().on_resize()
         self.call_after_refresh(self.action_move, 0)
 
     def _text(self, width: int) -> list[Line]:

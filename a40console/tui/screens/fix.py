@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a40console.model.command import BY_ID, Command
-from a40console.model.engine import EngineState
+from a40console.model.engine import DOWN
 from a40console.model.fix import FixOffer
 from a40console.tui.ink import Line, Role, Span, clean, line, width_of, wrap
+from a40console.tui.losses import at_stake
 from a40console.tui.screens.dialog import ConfirmDialog
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
 
 _ROLES = {"-": Role.BAD, "+": Role.GOOD}
-DOWN = (EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED)
 
 
 class FixDialog(ConfirmDialog):
@@ -60,6 +60,10 @@ async def fix_profile(app: ConsoleApp, command: Command) -> None:
     app.asking = True
     state = app.reading.snapshot.engine.state
     begin = BY_ID["engine.start" if state in DOWN else "engine.switch"]
-    dialog = ConfirmDialog(begin.title, f"Start {offer.profile} now?", lambda: [offer.change])
+    dialog = ConfirmDialog(
+        begin.title,
+        f"Start {offer.profile} now?",
+        lambda: [offer.change, *at_stake(app.reading.snapshot)],
+    )
     if await app.push_screen_wait(dialog):
         await carry_out(app, begin, {"profile": offer.profile})
