@@ -103,12 +103,13 @@ def switch(
     What it costs is said first. Where a request runs or is held it asks; without a terminal it
     then needs --yes.
     """
+    drain = drain_argument(drain_s)
     if only_cost:
-        tell_cost(invocation, profile, as_json=waiting.as_json)
+        tell_cost(invocation, profile, drain, as_json=waiting.as_json)
         return
     done = f"The engine serves {profile}."
-    arguments = {"profile": profile} | drain_argument(drain_s)
-    costs = functools.partial(costs_of_switch, profile)
+    arguments = {"profile": profile} | drain
+    costs = functools.partial(costs_of_switch, profile, drain)
     asks = consent("engine.switch", yes=yes, as_json=waiting.as_json, costs=costs)
     do_verb(invocation, "engine.switch", arguments, waiting, done=done, starts=True, before=asks)
 

@@ -171,8 +171,10 @@ class Acts:
                 return switch_cost.told(await self._client.switch_cost(arguments["profile"]))
             case "engine.speculation":
                 way = await self._client.speculation_way(arguments["mode"])
-                stops = way.how == "restart"
-                return [*turning.told(way), *(at_stake(snapshot) if stops else ())]
+                if way.how == "live":
+                    return turning.told(way)
+                lost = losses(command.id, snapshot)
+                return [*turning.told(way), *at_stake(snapshot), *lost]
         stops = command.id in ("engine.stop", "engine.restart", "engine.sleep", "service.stop")
         return [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -14,12 +14,14 @@ from a40console.model.switch_cost import SwitchCost, told
 from a40console.service.client import ServiceClient
 
 
-def tell_cost(invocation: Invocation, profile: str, *, as_json: bool) -> None:
+def tell_cost(
+    invocation: Invocation, profile: str, drain: Mapping[str, str], *, as_json: bool
+) -> None:
     """Print the cost in sentences, or as JSON."""
 
     async def ask() -> SwitchCost:
         async with await reach_engine(invocation.paths, quiet=as_json) as client:
-            return await client.switch_cost(profile)
+            return await client.switch_cost(profile, **drain)
 
     cost = asyncio.run(ask())
     if as_json:
@@ -29,6 +31,8 @@ def tell_cost(invocation: Invocation, profile: str, *, as_json: bool) -> None:
         click.echo(printable(sentence))
 
 
-async def costs_of_switch(profile: str, client: ServiceClient) -> Sequence[str]:
+async def costs_of_switch(
+    profile: str, drain: Mapping[str, str], client: ServiceClient
+) -> Sequence[str]:
     """The cost in sentences, for the switch itself."""
-    return told(await client.switch_cost(profile))
+    return told(await client.switch_cost(profile, **drain))

@@ -53,7 +53,7 @@ class ModelNames:
         self._asking = asyncio.Lock()
         self._run_id: str | None = None
         self._listed: frozenset[str] = frozenset()
-        self._listed_at_s = 0.0
+        self._listed_at_s: float | None = None
         self._told: set[str] = set()
 
     async def instead(
@@ -80,19 +80,27 @@ class ModelNames:
     ) -> frozenset[str]:
         if self._run_id != upstream.run_id:
             self._told.clear()
-        elif asked in self._listed or self._clock() - self._listed_at_s < FRESH_S:
+            self._listed, self._listed_at_s = frozenset(), None
+            self._run_id = upstream.run_id
+        elif asked in self._listed or self._is_fresh():
             return self._listed
-        self._listed = await _list(sessions, upstream)
-        self._run_id, self._listed_at_s = upstream.run_id, self._clock()
+        if (listed := await _list(sessions, upstream)) is not None:
+            self._listed, self._listed_at_s = listed, self._clock()
         return self._listed
 
+    def _is_fresh(self) -> bool:
+        at_s = self._listed_at_s
+        return at_s is not None and self._clock() - at_s < FRESH_S
 
-async def _list(sessions: EngineSessions, upstream: Upstream) -> frozenset[str]:
-    """The names that the engine gives its models; none where it does not say."""
+
+async def _list(sessions: EngineSessions, upstream: Upstream) -> frozenset[str] | None:
+    """The names that the engine gives its models; None where it cannot say just now."""
     try:
         said = await ask_engine(sessions, upstream, "/v1/models", timeout_s=_ASK_S)
     except Refusal:
-        return frozenset()
+        return None
+    if said.status >= 500:
+        return None
     data = said.body().get("data")
     entries = data if isinstance(data, list) else []
     found = (entry.get("id") for entry in entries if isinstance(entry, dict))

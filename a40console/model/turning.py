@@ -56,8 +56,10 @@ def way_in_words(way: TurningWay) -> str:
 
 def told(way: TurningWay) -> tuple[str, ...]:
     """The depth that it leads to, what is known against it, and what the change takes."""
+    cut = "What still runs after the drain is cut."
+    cost = (way_in_words(way), *((cut,) if way.how == "restart" else ()))
     if not way.tokens:
-        return (way_in_words(way),)
+        return cost
     tokens = "1 token is" if way.tokens == 1 else f"{way.tokens:,} tokens are"
     known = tuple(f"Known issue of this profile: {issue}." for issue in way.issues)
-    return (f"{tokens} drafted for each pass then.", *known, way_in_words(way))
+    return (f"{tokens} drafted for each pass then.", *known, *cost)

@@ -78,10 +78,12 @@ class Revival:
 
     async def _start_again(self, ended: EngineStatus) -> None:
         """Start it anew as often as the policy says, unless the operator acts meanwhile."""
-        profile, rung = ended.profile, ended.rung
         async with self._turn:  # it ended in the midst of a change: that says what serves next
-            if self._life.status is not ended:
+            now = self._life.status
+            if now.state is not ended.state or now.run is not ended.run:
                 return
+            ended = now  # what was turned meanwhile is what it starts with
+        profile, rung = ended.profile, ended.rung
         while profile and (delay_s := self._policy.delay_s(self._life.clock())) is not None:
             self._record("engine.restarting", f"{profile.name} starts again in {delay_s:.0f} s")
             await asyncio.sleep(delay_s)

@@ -229,14 +229,18 @@ class ServiceClient:
         """
         return await self._get(FixOffer, "/v1/profiles/fix")
 
-    async def switch_cost(self, profile: str) -> SwitchCost:
+    async def switch_cost(self, profile: str, **drain: str) -> SwitchCost:
         """What it would cost to let a profile serve in place of what does.
+
+        Args:
+            profile: What would serve.
+            drain: `drain_s`, where running requests may take another time to end than is set.
 
         Raises:
             UsageError: If there is no such profile.
             RefusedError: If it could not be started here.
         """
-        return await self._get(SwitchCost, "/v1/switch-cost", profile=profile)
+        return await self._get(SwitchCost, "/v1/switch-cost", profile=profile, **drain)
 
     async def speculation_way(self, mode: str) -> TurningWay:
         """How a change of speculation would be made now.

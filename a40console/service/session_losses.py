@@ -39,7 +39,8 @@ def reusable_ratio(records: list[Record], now_s: float) -> Figure:
                 continue
             if entry.shared is None or entry.prompt_tokens is None:
                 return Missing("not of every prompt in the window is known what it shares")
-            known = max(entry.shared.tokens, entry.cached_tokens or 0)
+            sent = 0 if entry.restarted else entry.shared.tokens  # to an engine that is no more
+            known = max(sent, entry.cached_tokens or 0)
             shared.append(min(known, entry.prompt_tokens))
             prompts.append(entry.prompt_tokens)
     if not prompts:

@@ -18,6 +18,7 @@ from a40console.operations.past_starts import KEPT_STARTS, PastStarts
 from a40console.operations.switch_cost import Known, switch_cost
 from a40console.paths import Paths
 from a40console.profiles.loader import load_profiles
+from a40console.service.asked_seconds import MOST_DRAIN_S, asked_seconds
 from a40console.service.board import Board
 from a40console.service.query import as_json
 
@@ -80,7 +81,9 @@ class SwitchRoutes:
         name = request.query_params.get("profile", "")
         profile = await asyncio.to_thread(self._find_profile, name)
         await self._foresee(profile)
-        known = Known(drain_s=self._drain_s, starts=self._starts.of(profile.name))
+        asked_s = asked_seconds(request.query_params, "drain_s", most=MOST_DRAIN_S)
+        drain_s = self._drain_s if asked_s is None else asked_s
+        known = Known(drain_s=drain_s, starts=self._starts.of(profile.name))
         snapshot = self._read_snapshot()
         if snapshot is None:
             raise NoServiceError("The service has not looked yet", remedy="Ask again in a second.")

@@ -46,7 +46,7 @@ def _running(snapshot: Snapshot) -> Figure:
 
 
 def losses(command_id: str, snapshot: Snapshot) -> list[str]:
-    """In sentences, for the question that comes before."""
+    """In sentences, for the question that comes before; of a command that stops the engine so."""
     match command_id:
         case "cache.reset":
             return _cache(snapshot)
@@ -57,7 +57,7 @@ def losses(command_id: str, snapshot: Snapshot) -> list[str]:
             ]
         case "engine.drain" | "admission.pause":
             return [_HELD]
-        case "engine.stop" | "engine.restart" | "engine.apply":
+        case "engine.stop" | "engine.restart" | "engine.apply" | "engine.speculation":
             return _read_again(snapshot) if snapshot.engine.state in _ANSWERING else []
         case _:
             return []

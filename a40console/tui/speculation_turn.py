@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a40console.model.command import Command
 from a40console.model.turning import told
 from a40console.tui import dialogs
-from a40console.tui.losses import at_stake
+from a40console.tui.losses import at_stake, losses
 
 if TYPE_CHECKING:
     from a40console.tui.app import ConsoleApp
@@ -26,6 +26,9 @@ async def confirmed_mode(app: ConsoleApp, command: Command) -> str | None:
     said = [dialogs.consequence("mode", mode), *told(way)]
 
     def consequences() -> list[str]:
-        return said if way.how == "live" else [*said, *at_stake(app.reading.snapshot)]
+        if way.how == "live":
+            return said
+        snapshot = app.reading.snapshot
+        return [*said, *at_stake(snapshot), *losses(command.id, snapshot)]
 
     return mode if await dialogs.confirm(app, command, consequences) else None

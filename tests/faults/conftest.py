@@ -54,4 +54,4 @@ def _tidy(request: pytest.FixtureRequest) -> Iterator[None]:
         if state == "orphaned":
             console.succeed("engine", "clean")
         elif state in ("starting", "serving"):
-            console.succeed("engine", "stop")
+            console.succeed("engine", "stop", "--yes")

@@ -179,7 +179,7 @@ def test_processes_of_the_host_are_counted_and_never_offered(card: Card, bystand
     # A listed pid may be a process of this pod that has nothing to do with the engine.
     card.driver(f"used {21 * GIB}", "processes 1", f"first_pid {bystander}")
     console.until(lambda s: source(s, "nvml")["reason"] is None)
-    console.succeed("engine", "stop")
+    console.succeed("engine", "stop", "--yes")
     found = finding(console.until(lambda s: finding(s, "gpu-memory-held")), "gpu-memory-held")
     assert found is not None
     assert "21.0 GiB used" in found["evidence"]
@@ -225,7 +225,7 @@ def test_what_an_orphan_holds_of_the_gpu_is_named(card: Card) -> None:
     card.driver(f"used {GIB}")
     console.until(lambda s: source(s, "nvml")["state"] == "ok", 90)
     console.until(lambda s: s["gpus"][0]["memory_used_bytes"] == GIB)
-    console.succeed("engine", "restart")
+    console.succeed("engine", "restart", "--yes")
     card.driver(f"used {21 * GIB}")
     snapshot = console.until(lambda s: s["gpus"][0]["memory_used_bytes"] == 21 * GIB)
     assert snapshot["gpus"][0]["memory_baseline_bytes"] == GIB
@@ -249,7 +249,7 @@ def test_an_engine_for_the_cpu_does_not_wait_for_a_full_gpu(card: Card) -> None:
     card.driver(f"used {44 * GIB}")
     card.console.until(lambda s: s["gpus"][0]["memory_used_bytes"] == 44 * GIB, 30)
     if card.console.status()["engine"]["state"] == "serving":
-        card.console.succeed("engine", "stop")
+        card.console.succeed("engine", "stop", "--yes")
     card.console.succeed("engine", "start", "fake", timeout_s=20)
     assert card.console.status()["engine"]["state"] == "serving"
 

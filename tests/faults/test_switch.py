@@ -173,6 +173,8 @@ def test_what_a_switch_costs_is_told_and_nothing_done(switching: Switching) -> N
     assert cost["sessions"] >= 1
     assert cost["reread_tokens"] >= answer.json()["usage"]["input_tokens"]
     assert "claude-code" in [each["client"] for each in cost["too_wide"]]
+    shorter = switching.succeed("engine", "switch", "narrow", "--cost", "--drain", "2", "--json")
+    assert json.loads(shorter)["drain_s"] == 2
     said = switching.succeed("engine", "switch", "alpha", "--cost")
     assert "SIMULATED: alpha serves already: it is started anew" in said
     assert "SIMULATED: Clients wait " in said

@@ -144,6 +144,26 @@ async def test_where_the_list_does_not_help_the_name_is_left(engine: Listing) ->
     assert engine.asked == ["old"]
 
 
+async def test_a_list_that_fails_once_costs_no_request_its_name() -> None:
+    """Neither the list of before is given up for it, nor the next request answered without one."""
+    clock, engine = Clock(), Listing("new")
+    async with (
+        StubEngine(engine, served_name="new") as stub,
+        gateway(stub.upstream, names=ModelNames(clock=clock)) as served,
+    ):
+        for at_s, status, expected in (
+            (0, 503, 404),
+            (0, 200, 200),
+            (20, 503, 200),
+            (20, 200, 200),
+        ):
+            clock.now_s, engine.status = at_s, status
+            async with call(served.port, CHAT, {**ASK, "model": "old"}) as answer:
+                assert answer.status == expected
+                await answer.body()
+    assert engine.asked == ["old", "new", "new", "new"]
+
+
 @pytest.mark.parametrize("model", [None, 7, ["a"]])
 async def test_what_is_no_name_is_the_engines_to_refuse(model: object) -> None:
     engine = Listing("new")

@@ -42,4 +42,6 @@ def test_the_depth_and_what_is_known_against_it_are_said() -> None:
         "Known issue of this profile: slower from 2 sessions on.",
     )
     off = replace(RESTART, tokens=0, issues=(issue,))
-    assert told(off) == (way_in_words(off),)
+    assert told(off) == (way_in_words(off), "What still runs after the drain is cut.")
+    live = replace(off, how="live")
+    assert told(live) == (way_in_words(live),)

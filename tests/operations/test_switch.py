@@ -7,20 +7,23 @@ import errno
 import os
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from a40console.errors import ConsoleError, RefusedError
 from a40console.model.engine import EngineState
+from a40console.model.profile import Speculation
 from a40console.model.switching import SwitchInfo
 from a40console.operations.canary import CanaryCheck, CanaryReport
 from a40console.operations.gatekeeping import Gatekeeper
+from a40console.operations.live_speculation import LiveSpeculation, NotWellError, Way
 from a40console.operations.status import EngineStatus
 from a40console.operations.under_way import switch_info
 from a40console.operations.watch import RestartPolicy
 from a40console.operations.who import ask_as
-from tests.operations.test_operator import Bench, home, make_bench
+from tests.operations.test_operator import Bench, home, make_bench, profile
 
 __all__ = ["home"]
 
@@ -208,6 +211,38 @@ async def test_one_that_dies_while_a_change_fails_is_started_again_after_it(home
             assert "engine.restarting" not in made.events
         await made.until(EngineState.SERVING)
         assert made.events.count("engine.restarting") == 1
+    finally:
+        await ended(made)
+
+
+async def test_an_engine_that_dies_while_speculation_is_turned_down_is_started_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was turned, whatever its last answers were."""
+    made = make_bench(home, RestartPolicy(delays_s=(0.05, 0.05)))
+    turned = replace(profile("a"), speculation=Speculation(tokens=4, start="off"))
+
+    async def way(self: LiveSpeculation, status: EngineStatus, mode: str) -> Way:
+        return Way(how="live", tokens=0, profile=turned)
+
+    async def turn(self: LiveSpeculation, status: EngineStatus, way: Way) -> dict[str, str]:
+        os.kill(made.starter.launched[0].pid, signal.SIGKILL)
+        await made.until(EngineState.FAILED)
+        await asyncio.sleep(0.2)
+        error = NotWellError("the engine does not answer")
+        error.stays = True
+        raise error
+
+    monkeypatch.setattr(LiveSpeculation, "way", way)
+    monkeypatch.setattr(LiveSpeculation, "turn", turn)
+    try:
+        await made.operator.start("a")
+        with pytest.raises(NotWellError):
+            await made.operator.speculate("off")
+        await made.until(EngineState.SERVING)
+        assert made.operator.status.profile == turned
+        assert made.events.count("engine.restarting") == 1
+        assert made.gate.closed is None
     finally:
         await ended(made)
 

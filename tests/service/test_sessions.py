@@ -150,6 +150,16 @@ def test_what_could_have_hit_is_what_was_sent_before(gateway: Gateway, sessions:
     assert sessions.take(around()).reusable_ratio == pytest.approx(3050 / 7000)
 
 
+def test_nothing_could_have_hit_in_an_engine_that_was_started_anew(
+    gateway: Gateway, sessions: Sessions
+) -> None:
+    gateway.turn(Ask(who(), HEAD + talk(0)), prompt=3000, cached=0, generated=50)
+    gateway.run_id = "run-2"
+    gateway.turn(Ask(who(), HEAD + talk(1)), prompt=4000, cached=0)
+
+    assert sessions.take(around()).reusable_ratio == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "wrong", "says"),
     [
