@@ -25,10 +25,13 @@ def write_private(path: Path, text: str) -> None:
 def replace_text(path: Path, text: str) -> None:
     """Replace the text of a file that is there; mode and owner stay, the owner where we may.
 
+    A link to it stays one.
+
     Raises:
         OSError: If it is not there, or the disk does not take it; the old file is then untouched.
     """
-    _replace(path, text, path.stat())
+    like = path.stat()
+    _replace(path.resolve(), text, like)
 
 
 def _replace(path: Path, text: str, like: os.stat_result | None) -> None:

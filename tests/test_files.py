@@ -45,6 +45,15 @@ def test_who_reads_a_file_that_is_replaced_still_may(lock: Path) -> None:
     assert sorted(each.name for each in path.parent.iterdir()) == ["mine.toml"]
 
 
+def test_a_link_to_a_file_that_is_replaced_stays_one(lock: Path) -> None:
+    real, link = lock.with_name("real.toml"), lock.with_name("mine.toml")
+    real.write_text("old")
+    link.symlink_to(real.name)
+    replace_text(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == link.read_text() == "new"
+
+
 TAKER = """
 import fcntl, os, sys, time
 lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)

@@ -6,6 +6,7 @@ from a40console.advisor.judgement import Cleared, Judgement, Spoken, Unclear, un
 from a40console.advisor.readings import Readings, is_fresh, shown
 from a40console.advisor.wording import brief, count, duration, percent, threshold, whole
 from a40console.model.figures import Missing, combine, number
+from a40console.model.freshness import MEASURED_STALE_S
 from a40console.model.snapshot import DepthSpeed, SpeculationInfo
 
 LOSES_RATIO = 0.9
@@ -71,11 +72,12 @@ def _compared(readings: Readings, with_it: DepthSpeed, without: DepthSpeed) -> J
 
 
 def _better(block: SpeculationInfo, off: float) -> str:
-    """What was measured to be faster: another depth where one beats none at all, else none."""
+    """What was measured to be faster, lately and at this load alone: another depth, else none."""
     faster = [
         (speed, each)
         for each in block.measured_at_this_load
-        if each.depth and (speed := number(each.tokens_per_s) or 0.0) > off
+        if each.depth and not each.is_rough and each.age_s <= MEASURED_STALE_S
+        if (speed := number(each.tokens_per_s) or 0.0) > off
     ]
     if not faster:
         return "Turn speculation off while so many work at once."

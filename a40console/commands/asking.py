@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -35,5 +37,17 @@ def confirm(question: str, *, yes: bool, lost: Sequence[str] = ()) -> None:
         )
     for sentence in lost:
         click.echo(printable(sentence), err=True)
-    if not click.confirm(printable(question), err=True):
+    with _interruptible():
+        agreed = click.confirm(printable(question), err=True)
+    if not agreed:
         raise RefusedError("Not confirmed: nothing was done")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the question: an event loop would only note it, and go on waiting."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

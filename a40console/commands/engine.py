@@ -27,6 +27,9 @@ from a40console.errors import UsageError
 from a40console.model.turning import told
 from a40console.service.client import ServiceClient
 
+MOST_DEPTH_DIGITS = 6
+"""The service knows the least depth that is too deep; more digits are no number of tokens."""
+
 
 @click.group()
 def command() -> None:
@@ -129,7 +132,7 @@ def speculation(
     last start took are said first, and clients wait meanwhile. Where a request runs or is held a
     restart asks; without a terminal it then needs --yes.
     """
-    if mode not in ("on", "off") and not (mode.isascii() and mode.isdigit() and int(mode) > 0):
+    if mode not in ("on", "off") and not _is_depth(mode):
         raise UsageError(
             f"Speculation cannot be set to {mode!r}", remedy="Say on, off, or a depth such as 24."
         )
@@ -143,6 +146,10 @@ def speculation(
         done=f"Speculation: {mode}.",
         before=asks,
     )
+
+
+def _is_depth(mode: str) -> bool:
+    return mode.isascii() and mode.isdigit() and len(mode) <= MOST_DEPTH_DIGITS and int(mode) > 0
 
 
 def _turning(mode: str, *, yes: bool, as_json: bool) -> Before:

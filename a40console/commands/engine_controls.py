@@ -25,7 +25,7 @@ from a40console.model.command import BY_ID
 from a40console.model.figures import Missing
 from a40console.model.request_named import none_named, request_named
 from a40console.model.snapshot import Slot
-from a40console.tui.losses import lost_with
+from a40console.tui.losses import known_of_level, lost_with
 
 
 @click.command()
@@ -78,7 +78,7 @@ def reset_cache(invocation: Invocation, *, yes: bool, waiting: Waiting) -> None:
     "--level",
     type=click.Choice(["1", "2"]),
     default="1",
-    help="1 keeps the weights in the host's memory, 2 drops them.",
+    help="1 keeps the weights in the host's memory; 2 drops them, and may wake to gibberish.",
 )
 @yes_option
 @drain_option
@@ -91,7 +91,7 @@ def sleep(
 
     What runs may end first; what still runs after the drain is cut.
     """
-    asks = asked("engine.sleep", yes=yes)
+    asks = asked("engine.sleep", yes=yes, known=known_of_level(level))
     arguments = {"level": level} | drain_argument(drain_s)
     do_verb(invocation, "engine.sleep", arguments, waiting, done="The engine sleeps.", before=asks)
 

@@ -13,17 +13,19 @@ from a40console.commands.acting import POLL_S, refuse_failure
 from a40console.commands.sentences import Detail, explained, sentence, spoken
 from a40console.commands.session_words import session_sentences
 from a40console.commands.verdict import cost_line
-from a40console.errors import ConsoleError
+from a40console.errors import ConsoleError, RefusedError
 from a40console.model import switch_cost, turning
 from a40console.model.command import COMMANDS, Command
 from a40console.model.control import CommandResult, ProfileSummary, Trouble
-from a40console.model.snapshot import Snapshot
+from a40console.model.figures import Missing
+from a40console.model.request_named import none_named, request_named
+from a40console.model.snapshot import Slot, Snapshot
 from a40console.service.client import ServiceClient
 from a40console.tui import format as fmt
 from a40console.tui.availability import runnable_first, why_not
 from a40console.tui.blank import blank_snapshot
 from a40console.tui.keymap import Keymap
-from a40console.tui.losses import at_stake, losses
+from a40console.tui.losses import APPLY_BY_RESTART, at_stake, known_of_level, losses, lost_with
 from a40console.tui.past import Past
 from a40console.tui.plain_text import engine_text
 from a40console.tui.reading import Link, Reading
@@ -149,6 +151,11 @@ class Acts:
                 self._say("Nothing done.")
                 return
             arguments[command.argument] = chosen
+        if command.id == "request.abort":  # a slot is taken again while the question stands
+            slot = self._request(arguments["request"])
+            arguments["request"] = slot.request_id
+            for text in lost_with(slot):
+                self._say(sentence(text))
         for text in await self._costs(command, arguments):
             self._say(sentence(text))
         if command.confirm and not await self._confirmed(command):
@@ -176,7 +183,21 @@ class Acts:
                 lost = losses(command.id, snapshot)
                 return [*turning.told(way), *at_stake(snapshot), *lost]
         stops = command.id in ("engine.stop", "engine.restart", "engine.sleep", "service.stop")
-        return [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot)]
+        known = known_of_level(arguments.get("level", ""))
+        return [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot), *known]
+
+    def _request(self, named: str) -> Slot:
+        """The request that is meant now.
+
+        Raises:
+            RefusedError: If none runs by that name.
+        """
+        known = self._desk.reading.snapshot.slots
+        slots = () if isinstance(known, Missing) else known
+        if (slot := request_named(slots, named)) is not None:
+            return slot
+        message, evidence = none_named(slots, named)
+        raise RefusedError(message, evidence=evidence)
 
     async def _choose(self, command: Command) -> str:
         if command.argument == "fix":
@@ -214,7 +235,8 @@ class Acts:
             snapshot = self._desk.reading.snapshot
             for text in (*at_stake(snapshot), *losses("engine.apply", snapshot)):
                 self._say(sentence(text))
-        typed = await self._question("Type yes to apply them.")
+        restarts = f"{APPLY_BY_RESTART} " if found.needs_restart else ""
+        typed = await self._question(f"{restarts}Type yes to apply them.")
         return found.id if typed.lower() in ("y", "yes") else ""
 
     async def _confirmed(self, command: Command) -> bool:

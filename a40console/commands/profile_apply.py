@@ -19,6 +19,7 @@ from a40console.errors import CheckFailedError
 from a40console.model.figures import Missing
 from a40console.model.profile_change import ProfileDiff
 from a40console.operations.asked import in_words
+from a40console.tui.losses import APPLY_BY_RESTART
 
 _EFFECTS = {"restart": "restart", "live": "as it runs"}
 
@@ -91,9 +92,8 @@ async def _apply(
         if not found.changes and not as_json:
             return
         if found.needs_restart:
-            question = "Restart the engine with it? Clients wait meanwhile."
             lost = [] if yes else await lost_by(client, "engine.apply")
-            confirm(question, yes=yes, lost=lost)
+            confirm(APPLY_BY_RESTART, yes=yes, lost=lost)
         arguments = ({"changes": found.id} if found.id else {}) | drain_argument(drain_s)
         progress = Progress(quiet=as_json)
         done = await act(

@@ -105,17 +105,16 @@ class Admission:
         self._keep(body)
 
     async def enter_unserved(self, body: Body) -> None:
-        """Pass at once where an engine serves, whoever is held; where none does, as `enter`.
+        """Pass at once where an engine serves, whoever is held; else wait for it, but apart.
 
         For what is answered without generating anything.
 
         Raises:
-            Refusal: As of `enter`.
+            Refusal: If there is no room to wait, or the wait was too long.
         """
         if self._doors.state.current() is None:
-            await self.enter(body)
-        else:
-            self._keep(body)
+            await self._doors.gate.expected()
+        self._keep(body)
 
     def _keep(self, body: Body) -> None:
         if self._again:
@@ -149,8 +148,11 @@ class Admission:
         """Whether it is to be sent again: the engine that was asked is dead or dying.
 
         To be asked where an answer failed of which nothing has reached the client. Where an engine
-        lives, what it answers stands; `answered` where it did, in words of its own.
+        lives, what it answers stands; `answered` where it did, in words of its own. What the
+        operator ended is not asked again.
         """
+        if self._passage is not None and self._passage.is_stopped:
+            return False
         if self._again or self._body is None or not await self._is_gone(upstream, answered):
             return False
         if self._is_kept:
@@ -193,11 +195,11 @@ class Admission:
         while (left_s := give_up_at_s - clock()) > 0:
             if self._is_replaced(upstream):
                 return True
-            if lives is None or (lives and gate.closed is not None):  # one that stops: soon not
+            if lives is None or (lives and gate.engine_expected):  # one that stops: soon not
                 lives = await self._is_healthy(upstream, min(_HEALTH_S, left_s))
-            if not lives and gate.closed is not None:
+            if not lives and gate.engine_expected:
                 return True
-            if lives and (answered or gate.closed is None):
+            if lives and (answered or not gate.engine_expected):
                 return False
             if state.current() is not None:
                 seen_at_s = clock()
@@ -210,7 +212,7 @@ class Admission:
         """Whether another engine serves by now, or is waited for."""
         now = self._doors.state.current()
         if now is None:
-            return self._doors.gate.closed is not None
+            return self._doors.gate.engine_expected
         return now.run_id != upstream.run_id
 
     async def _is_healthy(self, upstream: Upstream, timeout_s: float) -> bool:

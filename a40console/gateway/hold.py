@@ -29,6 +29,12 @@ SPACING_S = 0.005
 PATIENCE_S = 15.0
 """So long it may last until it is known that an engine has died: vLLM takes 3 to 5 s to exit."""
 
+POLLS = 16
+"""Questions such as `/v1/models` that may wait at once: apart from the requests, and not shown."""
+
+POLL_S = 30.0
+"""So long one of them waits at most: whoever polls asks again."""
+
 KEPT_BODY_BYTES = 4 * MIB
 """Larger bodies are not kept for a second sending: those of images, not those of long talks."""
 
@@ -78,6 +84,9 @@ class AdmissionGate:
         self.closed: str | None = None
         """Why requests are held; None while it is open."""
 
+        self.engine_expected = False
+        """Whether it is closed because an engine comes, and not by an operator's pause alone."""
+
         self.is_free = True
         """Whether a request may pass at once: the gate is open, and nobody waits any more."""
 
@@ -90,6 +99,7 @@ class AdmissionGate:
         self.on_unkept = on_unkept
         self._queue: deque[_Place] = deque()
         self._numbers = itertools.count()
+        self._polls: set[asyncio.Future[None]] = set()
         self._held_bytes = 0
         self._back = 0
         self._kept_bytes = 0
@@ -103,16 +113,24 @@ class AdmissionGate:
         return len(self._queue)
 
     @property
+    def polls(self) -> int:
+        """How many questions wait that cost the engine nothing: they are no requests."""
+        return len(self._polls)
+
+    @property
     def held_bytes(self) -> int:
         """What the bodies of those take that wait, and were not kept already."""
         return self._held_bytes
 
     # --- Who switches the engine --------------------------------------------------------------
 
-    def close(self, why: str) -> None:
+    def close(self, why: str, *, engine_expected: bool = True) -> None:
         """Hold what comes from now on; `why` in words that go on from "while"."""
         self.closed = why
+        self.engine_expected = engine_expected
         self.is_free = False
+        if not engine_expected:
+            self._end_polls()
         if self._next is not None:
             self._next.cancel()
             self._next = None
@@ -121,6 +139,8 @@ class AdmissionGate:
         """Let those go who wait, the first one first."""
         if self.closed is not None:
             self.closed = None
+            self.engine_expected = False
+            self._end_polls()
             self._let_go()
 
     def dismiss(self) -> None:
@@ -129,6 +149,7 @@ class AdmissionGate:
         for place in self._queue:
             if not place.turn.done():
                 place.turn.set_exception(_ending())
+        self._end_polls(_ending())
 
     async def drained(self, timeout_s: float) -> int:
         """Wait until no request is under way any more; how many still are when the time is up."""
@@ -155,6 +176,36 @@ class AdmissionGate:
         else:
             return
         raise self._refusal(f"as many as it may ({most})")
+
+    def check_poll_room(self) -> None:
+        """See whether one more of the questions that cost the engine nothing may wait.
+
+        Raises:
+            Refusal: If not.
+        """
+        if len(self._polls) >= POLLS:
+            raise self._poll_refusal(f"as many as {POLLS} at once")
+
+    async def expected(self) -> None:
+        """Wait while an engine is expected, apart from the requests: for what costs it nothing.
+
+        Raises:
+            Refusal: If there is no room to wait, or the wait was too long.
+        """
+        if not self.engine_expected:
+            return
+        if self._dismissed:
+            raise _ending()
+        self.check_poll_room()
+        turn = asyncio.get_running_loop().create_future()
+        self._polls.add(turn)
+        try:
+            async with asyncio.timeout(POLL_S):
+                await turn
+        except TimeoutError:
+            raise self._poll_refusal(f"and none longer than {POLL_S:g} s") from None
+        finally:
+            self._polls.discard(turn)
 
     def number(self) -> int:
         """The next one's place among all that ever came."""
@@ -251,13 +302,26 @@ class AdmissionGate:
         else:
             self._held_bytes -= place.size
 
+    def _end_polls(self, refusal: Refusal | None = None) -> None:
+        """Let all of them go on at once, or refuse them."""
+        for turn in self._polls:
+            if turn.done():
+                continue
+            if refusal is None:
+                turn.set_result(None)
+            else:
+                turn.set_exception(refusal)
+
     def _refusal(self, bound: str) -> Refusal:
-        why = f" while {self.closed.rstrip('.')}" if self.closed else ""
-        return Refusal(
-            529,
-            f"The gateway holds requests{why}, {bound}. Send this one again.",
-            retry_after_s=RETRY_S,
-        )
+        told = f"The gateway holds requests{self._while()}, {bound}. Send this one again."
+        return Refusal(529, told, retry_after_s=RETRY_S)
+
+    def _poll_refusal(self, bound: str) -> Refusal:
+        told = f"No engine serves yet{self._while()}: questions like this one wait, {bound}."
+        return Refusal(503, f"{told} Ask again.", retry_after_s=RETRY_S)
+
+    def _while(self) -> str:
+        return f" while {self.closed.rstrip('.')}" if self.closed else ""
 
 
 def _granted(place: _Place) -> bool:

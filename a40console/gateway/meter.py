@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Literal, TypeAlias
 
+from a40console.errors import ConsoleError, Exit
 from a40console.model.request import GatewayRow, Method, SharedPrompt, TokenMark
 
 Route: TypeAlias = Literal["messages", "chat", "completions"]
@@ -63,6 +65,7 @@ class Passage:
         "first_token_at_s",
         "generated_tokens",
         "held_at_s",
+        "is_stopped",
         "last_token_at_s",
         "max_tokens",
         "model",
@@ -101,6 +104,9 @@ class Passage:
         self.exact = False
         self.finish_reason: str | None = None
         self.status: int | None = None
+        self.is_stopped = False
+        """The operator ends it: whatever the engine calls its end, the answer is not whole."""
+
         self._marks: deque[TokenMark] = deque(maxlen=KEPT_MARKS)
 
     def streamed(self, at_s: float, characters: int) -> None:
@@ -206,6 +212,32 @@ class Meter:
         )
         self._live[order] = passage
         return passage
+
+    @contextmanager
+    def stopping(self, request_id: str | None = None) -> Iterator[None]:
+        """In the block the operator has the engine end a request, or all that it was sent.
+
+        To be begun before the engine is asked, whose last words do not tell a cut answer from a
+        whole one. Where it refuses, they go on as before; where it did not say, they may yet end.
+
+        Args:
+            request_id: As the engine's row of it is named, which may go on behind our id.
+        """
+        stopped = [
+            passage
+            for passage in self._live.values()
+            if passage.sent_at_s is not None
+            and (request_id is None or request_id.startswith(passage.request_id))
+        ]
+        for passage in stopped:
+            passage.is_stopped = True
+        try:
+            yield
+        except ConsoleError as error:
+            if error.exit_code is not Exit.TIMED_OUT:
+                for passage in stopped:
+                    passage.is_stopped = False
+            raise
 
     def content(self, passage: Passage, characters: int) -> None:
         """Content of this many characters has arrived for a request."""

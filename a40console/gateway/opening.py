@@ -13,7 +13,7 @@ from yarl import URL
 from a40console.gateway.bodies import Body
 from a40console.gateway.hold import AdmissionGate
 from a40console.gateway.meter import Clock, Passage
-from a40console.gateway.refusals import Refusal
+from a40console.gateway.refusals import ENDED_BY_OPERATOR, Refusal
 from a40console.gateway.upstream import Upstream, UpstreamState
 
 TROUBLE = (aiohttp.ClientError, OSError, TimeoutError)
@@ -56,6 +56,19 @@ def expect(gate: AdmissionGate, state: UpstreamState, declared: int | None) -> N
         serving(state)
     else:
         gate.check_room(declared or 0)
+
+
+def expect_poll(gate: AdmissionGate, state: UpstreamState) -> None:
+    """The same for a question that costs the engine nothing, which waits apart.
+
+    Raises:
+        Refusal: If none serves and none is waited for, or if as many such questions wait as may.
+    """
+    if state.current() is None:
+        if gate.engine_expected:
+            gate.check_poll_room()
+        else:
+            serving(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +149,8 @@ class EngineDoor:
 
     def cut_short(self) -> str:
         """What a client is told of an answer that has no end."""
+        if self._passage is not None and self._passage.is_stopped:
+            return ENDED_BY_OPERATOR
         if self._state.current() is None:
             return f"{_CUT_SHORT} {self._state.why_not().text}"
         return _CUT_SHORT

@@ -25,6 +25,11 @@ ANTHROPIC_TYPES = {
 }
 """Anthropic's word for a status; `api_error` for any other."""
 
+ENDED_BY_OPERATOR = (
+    "The operator ended this request at the engine: its answer is not whole. It may be sent again."
+)
+_STOPPED_RETRY_S = 2.0
+
 _OPENAI_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -48,6 +53,11 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of ours
         self.status = status
         self.message = message
         self.retry_after_s = retry_after_s
+
+
+def ended_by_operator() -> Refusal:
+    """What the client of a request is told that the operator ended before anything went out."""
+    return Refusal(529, ENDED_BY_OPERATOR, retry_after_s=_STOPPED_RETRY_S)
 
 
 def grammar_of(path: str, headers: Mapping[str, str]) -> Grammar:

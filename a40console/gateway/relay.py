@@ -23,12 +23,14 @@ from a40console.gateway.opening import (
     EngineDoor,
     EngineRequest,
     expect,
+    expect_poll,
     new_request_id,
 )
 from a40console.gateway.passthrough import Opened, Passthrough
 from a40console.gateway.refusals import (
     Grammar,
     Refusal,
+    ended_by_operator,
     error_in_stream,
     grammar_of,
     refuse,
@@ -132,8 +134,10 @@ class Exchange:
         shared = self._shared
         try:
             declared = declared_length(self._headers)
-            if self._passage or shared.state.current() is None:
+            if self._passage:
                 expect(shared.gate, shared.state, declared)
+            else:
+                expect_poll(shared.gate, shared.state)
             body = await read_body(self._receive, declared, shared.budget, shared.limits)
             try:
                 exchange = self._exchange(body)
@@ -147,6 +151,8 @@ class Exchange:
             return "aborted"
 
     async def _refuse(self, refusal: Refusal) -> Outcome:
+        if self._passage and self._passage.is_stopped:
+            refusal = ended_by_operator()
         if self._started:
             return await self._fail(stream_end(refusal.message, begun=False))
         if self._passage:
@@ -231,8 +237,11 @@ class Exchange:
         if reader is not None and streams:
             await self._start(response, sized=False)
             return await self._stream(opened, reader)
-        if response.status in DYING and await self._admission.lost(opened.upstream, answered=True):
-            raise SendAgainError
+        if response.status in DYING:
+            if await self._admission.lost(opened.upstream, answered=True):
+                raise SendAgainError
+            if self._shared.state.current() is None:  # its last words tell nobody what to do
+                raise self._door.by_now(Refusal(response.status, "The engine ended."))
         return await self._whole(opened)
 
     async def _prepare(self, passage: Passage, upstream: Upstream, body: Body) -> AnswerReader:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.snapshot import Snapshot
 
+MEASURED_STALE_S = 3_600.0
+"""An older measurement is no more than a memory: a machine and its neighbours change."""
+
 
 def present(figure: Figure, age_s: Figure, *, interval_s: float) -> Figure:
     """The figure while its source is fresh; missing, with the source's age, once it is old.

@@ -16,7 +16,7 @@ from a40console.model.session import SessionPhase
 from a40console.model.switching import NO_SWITCH, SwitchInfo
 
 SCHEMA_VERSION = 1
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 NO_PLACEMENTS = Missing("the profile has no placements")
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from a40console.engines.capability import needs_gpu
+from a40console.engines.memory_asked import utilization
 from a40console.errors import ConsoleError
 from a40console.model.engine import EngineState
 from a40console.model.profile import Profile
 from a40console.operations.ending import FailedStartError, kind_of_failure
 from a40console.operations.ladder import placed, rung_in_words, rungs
 from a40console.operations.life import EngineLife, Wanted
+from a40console.operations.memory import GpuTakenError
 from a40console.operations.roles import Recorder
 from a40console.operations.steps import StartInterruptedError
 
@@ -90,7 +93,8 @@ def next_rung(profile: Profile, rung: int, error: ConsoleError) -> int | None:
     """The rung after one that failed; None where no placement that is left can mend it.
 
     Each try keeps clients waiting: what failed of the disk, a port, the model or the engine's
-    program fails of it with every placement.
+    program fails of it with every placement. A GPU that is taken has no more room for another
+    that asks for as much of it.
     """
     if kind_of_failure(error) == "other":
         return None
@@ -99,4 +103,12 @@ def next_rung(profile: Profile, rung: int, error: ConsoleError) -> int | None:
         refused = placed(profile, rung).arguments
         further_other = (each for each in further if placed(profile, each).arguments != refused)
         return next(further_other, None)
+    if isinstance(error, GpuTakenError):
+        share = _share(placed(profile, rung))
+        return next((each for each in further if _share(placed(profile, each)) < share), None)
     return next(iter(further), None)
+
+
+def _share(profile: Profile) -> float:
+    """The part of the GPU's memory that must be free for a start."""
+    return utilization(profile) if needs_gpu(profile) else 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -48,6 +50,8 @@ class Dormancy:
     connect: Connect
     canary: Canary
     record: Recorder
+    stopping: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Entered around what cuts the requests that still run."""
 
     async def sleep(self, level: int, drain_s: float | None) -> dict[str, str]:
         """Let running requests end, then free the GPU's memory; what came of it.
@@ -137,8 +141,9 @@ class Dormancy:
 
     async def _put_down(self, run: RunRecord, level: int) -> None:
         record.note_asleep(run.folder(self.runs), level)  # a service that dies now finds it so
-        async with self.connect(run) as controls:
-            await controls.sleep(level)
+        with self.stopping():
+            async with self.connect(run) as controls:
+                await controls.sleep(level)
 
     async def _woken(self, life: EngineLife, run: RunRecord, status: EngineStatus) -> CanaryReport:
         """Wake it and try it; it serves afterwards, or is asleep again."""

@@ -34,7 +34,7 @@ class Gatekeeper:
         """Hold what comes until `resume`, whatever else closes and opens the gate meanwhile."""
         self._paused = why
         if not self._held:
-            self._admission.close(why)
+            self._admission.close(why, engine_expected=False)
 
     def resume(self) -> None:
         """Admit again, as soon as nobody else holds the gate."""
@@ -57,7 +57,7 @@ class Gatekeeper:
         if self._paused is None:
             self._admission.open()
         else:
-            self._admission.close(self._paused)
+            self._admission.close(self._paused, engine_expected=False)
 
     @contextmanager
     def held(self, why: str) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from a40console.errors import ConsoleError
 from a40console.model.engine import EngineState
@@ -42,12 +43,18 @@ class Revival:
 
     def _hold(self) -> None:
         """Hold requests from the moment at which it is seen to be gone."""
-        if self._life.unwanted or not self._policy.permits(self._life.clock()):
+        if self._life.unwanted or not self._permits():
             return
         if self._gate.closed in (None, self._gate.paused):
             profile = self._life.status.profile
             name = profile.name if profile else "the engine"
             self._hold_number = self._gate.close(f"{name} is started again, as it ended by itself")
+
+    def _permits(self) -> bool:
+        """Whether it will be started again: what was asked for since its last end counts anew."""
+        if not self._life.status.restarts:
+            self._policy.begin_anew()
+        return self._policy.permits(self._life.clock())
 
     def let_go(self) -> None:
         """Open the gate, where it was closed here."""
@@ -98,3 +105,11 @@ class Revival:
                     ended = self._life.status  # the failure is in the journal and in the status
                 else:
                     return
+        if profile:
+            self._stays_down(profile.name)
+
+    def _stays_down(self, name: str) -> None:
+        """Say that nobody starts it again, and why."""
+        why = f"not started again: {self._policy.in_words()}"
+        self._life.publish(replace(self._life.status, stays_down=why))
+        self._record("engine.not_restarted", f"{name} is {why}", "error")

@@ -37,8 +37,11 @@ class Admission(Protocol):
     def closed(self) -> str | None:
         """Why it is closed, in words for the client; None while it is open."""
 
-    def close(self, why: str) -> None:
-        """Hold what comes from now on; `why` goes on from "while", and replaces the one before."""
+    def close(self, why: str, *, engine_expected: bool = True) -> None:
+        """Hold what comes from now on; `why` goes on from "while", and replaces the one before.
+
+        `engine_expected` where an engine comes in place of the one that is lost.
+        """
 
     def open(self) -> None:
         """Let what is held go on: to the engine that serves, or to a clear refusal."""

@@ -70,6 +70,9 @@ class EngineStatus:
     remedy: str = ""
     """What to do about a failure."""
 
+    stays_down: str = ""
+    """Why it is not started again by itself: `not started again: 3 restarts within 10 min`."""
+
     keeper_gone: bool = False
     """Whether it lives without the keeper that caps its output and records its end."""
 

@@ -70,6 +70,18 @@ class RestartPolicy:
         self._starts.append(now_s)
         return self.delays_s[len(self._starts) - 1]
 
+    def begin_anew(self) -> None:
+        """Somebody asked for what runs now: the ends of what ran before are not its own."""
+        self._starts.clear()
+
+    def in_words(self) -> str:
+        """Why there is no other start, where there is none."""
+        if not self.enabled:
+            return "[service] restart_engine is off"
+        restarts = len(self.delays_s)
+        told = "1 restart" if restarts == 1 else f"{restarts} restarts"
+        return f"{told} within {self.within_s / 60:g} min"
+
 
 class Watcher:
     """Looks at an engine's processes until nothing of it is left."""

@@ -79,7 +79,7 @@ def evidence(
         keeper_gone=status.keeper_gone,
         unsupervised=service.unsupervised,
         state_trouble=service.trouble,
-        end_evidence=status.end_evidence,
+        end_evidence="; ".join(filter(None, (status.end_evidence, status.stays_down))),
         end_remedy=status.remedy,
     )
 

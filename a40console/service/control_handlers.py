@@ -13,7 +13,7 @@ from pathlib import Path
 from a40console.engines.controls import EngineControls
 from a40console.engines.router import LlamaRouter
 from a40console.errors import RefusedError, UsageError
-from a40console.gateway.hold import AdmissionGate
+from a40console.gateway.meter import Meter
 from a40console.model.engine import EngineState
 from a40console.model.figures import Missing, number
 from a40console.model.request_named import none_named, request_named
@@ -26,6 +26,7 @@ from a40console.operations.who import asking
 from a40console.service.asked_seconds import asked_seconds
 from a40console.service.board import Board
 from a40console.service.engineering import Surroundings, canary_of
+from a40console.service.gateway_side import GatewaySide
 from a40console.service.idle_probe import probe_idle_silicon
 from a40console.service.pause_note import PauseNote
 from a40console.service.tasks import Handler
@@ -46,6 +47,9 @@ class ControlHandlers:
     read_snapshot: Callable[[], Snapshot | None]
     under_way: Callable[[], int]
     """How many of the gateway's requests the engine has."""
+
+    meter: Meter
+    """Knows them."""
 
     record: Recorder
     pause_note: PauseNote
@@ -80,13 +84,13 @@ class ControlHandlers:
             raise RefusedError(f"No abort now: {self.operator.status.state.sentence}")
         async with self.connect(self.operator.status.run) as controls:
             ids = await controls.running(slot.request_id)
-            ended = [request for request in ids if await controls.abort(request)]
-        if not ended:
-            raise RefusedError(
-                f"Request {slot.request_id} does not run any more",
-                remedy="See what runs: a40console status",
-            )
-        after = f"{_tokens(slot)} generated"
+            with self.meter.stopping(slot.request_id):
+                if not [request for request in ids if await controls.abort(request)]:
+                    raise RefusedError(
+                        f"Request {slot.request_id} does not run any more",
+                        remedy="See what runs: a40console status",
+                    )
+        after = _generated(slot)
         data = {"request": slot.request_id, "slot": str(slot.slot), "before": slot.phase}
         data |= {"after": "aborted", "result": after}
         data |= {} if isinstance(slot.session, Missing) else {"session": slot.session}
@@ -282,17 +286,21 @@ def _moved(before: str, after: str, result: str) -> Told:
     return {"before": before, "after": after, "result": result}
 
 
-def _tokens(slot: Slot) -> str:
+def _generated(slot: Slot) -> str:
+    """What it had when it was last looked at: the engine goes on until it is told."""
     count = number(slot.generated_tokens)
-    return "an unknown number of tokens" if count is None else f"{count:,.0f} tokens"
+    if count is None:
+        return "an unknown number of tokens generated"
+    return f"≈ {count:,.0f} tokens generated, as last read"
 
 
 def control_handlers(
-    operator: EngineOperator, around: Surroundings, board: Board, gate: AdmissionGate
+    operator: EngineOperator, around: Surroundings, board: Board, gateway: GatewaySide
 ) -> dict[str, Handler]:
     """Command id to what does it; admission that was paused before stays so."""
     paths, record = around.paths, around.recorder
-    connect = connector(paths.engine_runs)
+    connect, meter = connector(paths.engine_runs), gateway.meter
+    canary = canary_of(paths)
     note = PauseNote(paths.state / "admission-paused")
     if (why := note.read()) is not None:
         operator.gate.pause(why)
@@ -300,9 +308,10 @@ def control_handlers(
         operator=operator,
         runs=paths.engine_runs,
         connect=connect,
-        dormancy=Dormancy(operator, paths.engine_runs, connect, canary_of(paths), record),
+        dormancy=Dormancy(operator, paths.engine_runs, connect, canary, record, meter.stopping),
         read_snapshot=lambda: board.snapshot,
-        under_way=lambda: gate.under_way,
+        under_way=lambda: gateway.admission.under_way,
+        meter=meter,
         record=record,
         pause_note=note,
         drain_s=around.settings.drain_s,

@@ -135,9 +135,7 @@ class Daemon:
             others=other_handlers(
                 self._paths, self._status, self._gateway.sessions, self._journal.record
             )
-            | control_handlers(
-                self._operator, self._around(), self._board, self._gateway.admission
-            ),
+            | control_handlers(self._operator, self._around(), self._board, self._gateway),
         )
         answers = ServiceAnswers(
             paths=self._paths,

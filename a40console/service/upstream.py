@@ -75,7 +75,8 @@ class EngineUpstream:
                 text = f"{name} is starting: {status.phase or 'process'} for {for_s:.0f} s."
             case EngineState.FAILED:
                 cause = status.end.cause if status.end else "it did not come to serve"
-                text = f"{name} failed: {cause}. {status.remedy or _START}"
+                stays = f"; {status.stays_down}" if status.stays_down else ""
+                text = f"{name} failed: {cause}{stays}. {status.remedy or _START}"
             case EngineState.ORPHANED:
                 text = f"{name} lost its leader. End what is left: a40console engine clean"
             case EngineState.ASLEEP:

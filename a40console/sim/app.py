@@ -111,7 +111,7 @@ class Surface:
     # --- Who it is ----------------------------------------------------------------------------
 
     async def _health(self, request: Request) -> Response:
-        return Response()
+        return Response(status_code=503 if self._driver.is_gone else 200)
 
     async def _version(self, request: Request) -> Response:
         return JSONResponse({"version": VERSION, "simulated": True})

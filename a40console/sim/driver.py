@@ -55,6 +55,11 @@ class Driver:
         aborted = Output(request_id=request_id, at_s=now_s, tokens=(), finish_reason="abort")
         self._tell([aborted])
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is generated any more."""
+        return self._gone
+
     def end(self) -> bool:
         """Nothing comes of any request any more; whether there were some."""
         self._gone = True

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from a40console.model.figures import Estimated, Figure, Missing
+from a40console.model.freshness import MEASURED_STALE_S
 from a40console.model.snapshot import DepthSpeed
 from a40console.model.wording import duration
 from a40console.telemetry.reading import EngineReading
@@ -34,9 +35,6 @@ reading them makes a pass some 6 % longer at most."""
 ROUGH_TOKENS, ROUGH_RATIO = 16_384, 0.25
 """Contexts up to here are about the same load, a pass up to a quarter longer: the speed of the one
 is an estimate of the other's."""
-
-STALE_S = 3_600.0
-"""An older speed is no more than a memory: a machine and its neighbours change."""
 
 KEPT = 64
 """Speeds that are remembered with speculation, and as many without: the oldest goes first."""
@@ -142,7 +140,7 @@ class DepthSpeeds:
         off = next((each for each in self.at_this_load(now_s) if each.depth == 0), None)
         if off is None:
             return Missing(self._why_not(self._load))
-        if off.age_s > STALE_S:
+        if off.age_s > MEASURED_STALE_S:
             return Missing(f"last measured {duration(off.age_s)} ago")
         return off.tokens_per_s
 

@@ -14,6 +14,9 @@ _HELD = (
     "say; the others are told to come back."
 )
 
+APPLY_BY_RESTART = (
+    "Restart the engine with it? Clients wait; what still runs after the drain is cut."
+)
 
 _ANSWERING = frozenset({EngineState.SERVING, EngineState.DRAINING, EngineState.HUNG})
 
@@ -61,6 +64,12 @@ def losses(command_id: str, snapshot: Snapshot) -> list[str]:
             return _read_again(snapshot) if snapshot.engine.state in _ANSWERING else []
         case _:
             return []
+
+
+def known_of_level(level: str) -> list[str]:
+    """What is known against a sleep of that level."""
+    deep = "The weights are dropped: it may wake to gibberish, and the canary then refuses it."
+    return [deep] if level == "2" else []
 
 
 def _cache(snapshot: Snapshot) -> list[str]:

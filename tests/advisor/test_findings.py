@@ -365,6 +365,10 @@ def test_what_speculation_costs_says_both_speeds_and_when_it_was_measured(scene:
     speeds = (*SLOWER["measured_at_this_load"], DepthSpeed(3, 610.0, 90.0))
     better = only(scene(speculation=SLOWER | {"measured_at_this_load": speeds}), Evidence())
     assert better.remedy == "Set its depth to 3: 610 tok/s at this load, 1 m 30 s ago."
+    for unfit in (DepthSpeed(3, 610.0, 3_601.0), DepthSpeed(3, 610.0, 9.0, is_rough=True)):
+        speeds = (*SLOWER["measured_at_this_load"], unfit)
+        found = only(scene(speculation=SLOWER | {"measured_at_this_load": speeds}), Evidence())
+        assert found.remedy == "Turn speculation off while so many work at once."
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import signal
 import socket
 import struct
 import subprocess
@@ -64,8 +65,19 @@ def on_terminal(
     columns: int = 80,
     term: str = "xterm-256color",
     stdin: str = "",
+    interrupt_at: str = "",
 ) -> tuple[int, str]:
-    """What a command writes to a terminal of 24 lines, on which this was typed."""
+    """What a command writes to a terminal of 24 lines, on which this was typed.
+
+    Args:
+        environment: The command's.
+        arguments: Its words.
+        command: What is run.
+        columns: How wide the terminal is.
+        term: Its kind.
+        stdin: What is typed.
+        interrupt_at: Ctrl-C is pressed once this is on it.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -86,5 +98,9 @@ def on_terminal(
         if not piece:
             break
         written += piece
+        if interrupt_at and interrupt_at in written.decode(errors="replace"):
+            interrupt_at = ""
+            time.sleep(0.5)  # nobody is quicker, and by then the answer is read for
+            process.send_signal(signal.SIGINT)
     os.close(ours)
     return process.wait(timeout=20), written.decode()

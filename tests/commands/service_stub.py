@@ -365,6 +365,8 @@ class StubService:
             return {"report": f"Asked for: {self._arguments[result.id]['session']}"}
         if result.command == "note.add":
             return {"report": f"Noted: {self._arguments[result.id]['text']}"}
+        if result.command == "request.abort":
+            return {"report": f"Asked to end: {self._arguments[result.id]['request']}"}
         return {"profile": "tiny"}
 
     async def _result(self, request: Request) -> Response:

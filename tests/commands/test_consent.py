@@ -57,6 +57,15 @@ def test_on_a_terminal_it_asks(
     assert said.index("1 request running now.") < said.index(question.split("?")[0])
 
 
+@pytest.mark.parametrize(("words", "question"), STOPPING)
+def test_ctrl_c_at_the_question_ends_it(
+    words: tuple[str, ...], question: str, environment: dict[str, str], service: Service
+) -> None:
+    service(state="serving", slots=1)
+    returned, said = on_terminal(environment, "engine", *words, interrupt_at="[y/N]")
+    assert returned == 130, said
+
+
 def test_a_switch_says_what_it_costs_also_where_nobody_is_asked(
     console: Run, service: Service
 ) -> None:
@@ -101,13 +110,39 @@ def test_contexts_are_lost_only_where_an_engine_serves() -> None:
         assert losses(command, failed) == []
 
 
-def test_what_another_change_keeps_from_happening_is_not_asked(
+def test_another_change_under_way_may_have_ended_so_it_is_asked_all_the_same(
     console: Run, service: Service
 ) -> None:
     service(state="serving", slots=1, switching=True, refuse_with=5)
     for words in (("restart",), ("switch", "other"), ("speculation", "24")):
-        assert console("engine", *words).returncode == Exit.REFUSED
-    assert console("engine", "stop").returncode == Exit.USAGE
+        unasked = console("engine", *words)
+        assert unasked.returncode == Exit.USAGE
+        assert "is under way: until it has ended this is refused." in unasked.stderr
+        assert console("engine", *words, "--yes").returncode == Exit.REFUSED
+    stop = console("engine", "stop")
+    assert stop.returncode == Exit.USAGE
+    assert "is under way" not in stop.stderr
+
+
+@pytest.mark.parametrize("mode", ["1234567", "9" * 5000, "0", "-1", "٣"])
+def test_what_is_no_depth_is_a_usage_error(mode: str, console: Run) -> None:
+    refused = console("engine", "speculation", "--", mode)
+    assert refused.returncode == Exit.USAGE
+    assert "Say on, off, or a depth such as 24." in refused.stderr
+
+
+def test_a_deep_sleep_says_what_is_known_against_it(console: Run, service: Service) -> None:
+    service(state="serving")
+    known = "The weights are dropped: it may wake to gibberish"
+    assert known in console("engine", "sleep", "--level", "2").stderr
+    assert known not in console("engine", "sleep").stderr
+
+
+def test_an_edit_by_restart_says_that_what_still_runs_is_cut(
+    console: Run, service: Service
+) -> None:
+    service(state="serving")
+    assert "what still runs after the drain is cut" in console("engine", "apply").stderr
 
 
 def test_what_json_would_do_is_not_done_silently(console: Run, service: Service) -> None:

@@ -200,3 +200,14 @@ def test_what_is_lost_is_said_before_it_is_asked(console: Run, service: Service)
         before, asked, _ = conversation(console, line, "no").partition("Type yes to do it.")
         assert asked, line
         assert lost in before.replace("\n", " "), line
+
+
+def test_a_request_is_named_before_its_abort_is_asked(console: Run, service: Service) -> None:
+    """A slot is taken again within a second: the request that was asked about is meant."""
+    service(state="serving", slots=2)
+    before, asked, after = conversation(console, "abort 1", "yes").partition("Type yes to do it.")
+    assert asked
+    (named,) = {word for word in before.split() if word.startswith("req-")}
+    assert "Slot 1" in before
+    assert f"Asked to end: {named.rstrip(',.')}" in after
+    assert "Slot 7 holds no request" in conversation(console, "abort 7")

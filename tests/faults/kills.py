@@ -234,10 +234,10 @@ class Cell:
 
 def loss_in_words(error: str) -> str:
     """Of which kind a failure was, as its client saw it."""
-    if any(words in error for words in LOSS_WORDS):
-        return "cut short, said so"
     if error[:3].isdigit() and not error.startswith("200"):
         return error[:3]
+    if any(words in error for words in LOSS_WORDS):
+        return "cut short, said so"
     return error.partition("(")[0] if "Error" in error else error[:60]
 
 

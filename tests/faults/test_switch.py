@@ -260,3 +260,9 @@ def test_where_the_policy_gives_up_clients_are_told(switching: Switching) -> Non
     endings, restarts = switching.events("engine.ended"), switching.events("engine.restarting")
     assert 1 <= len(restarts) <= 3
     assert len(endings) == len(restarts) + 1
+    (stays,) = switching.events("engine.not_restarted")
+    assert "frail is not started again: 3 restarts within 10 min" in stays["text"]
+    told = {each.error for each in clients.errors if "frail failed" in each.error}
+    assert any("not started again: 3 restarts" in error for error in told), told
+    found = switching.status()["findings"]
+    assert any("not started again" in each["evidence"] for each in found), found

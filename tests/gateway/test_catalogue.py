@@ -10,7 +10,7 @@ import pytest
 from a40console.gateway.anthropic.catalogue import alias_of
 from a40console.gateway.hold import HoldLimits
 from tests.gateway.asking import FOLDING, Known
-from tests.gateway.holding import closed, is_held, switched
+from tests.gateway.holding import closed, switched
 from tests.gateway.stub import Received, Reply, StubEngine, call, gateway, until
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -128,7 +128,7 @@ async def test_while_the_engine_is_switched_the_question_waits_for_the_next_one(
         gateway(None, dialects=Known(FOLDING), gate=gate) as served,
         call(served.port, path, headers=headers, begin=False) as answer,
     ):
-        await is_held(served, gate)
+        await until(lambda: gate.polls == 1)
         switched(served, gate, engine)
         await answer.begin()
         assert answer.status == 200
@@ -164,7 +164,7 @@ async def test_an_engine_that_is_stopped_while_it_is_asked_is_not_the_last(path:
         gateway(first.upstream, gate=gate) as served,
         call(served.port, path, begin=False) as answer,
     ):
-        await is_held(served, gate)
+        await until(lambda: gate.polls == 1)
         switched(served, gate, second)
         await answer.begin()
         assert answer.status == 200
@@ -178,9 +178,9 @@ async def test_who_leaves_meanwhile_frees_the_place(path: str) -> None:
         gateway(None, gate=gate) as served,
         call(served.port, path, begin=False) as answer,
     ):
-        await is_held(served, gate)
+        await until(lambda: gate.polls == 1)
         answer.leave()
-        await until(lambda: gate.waiting == 0)
+        await until(lambda: gate.polls == 0)
 
 
 async def test_without_an_engine_both_are_told_so() -> None:

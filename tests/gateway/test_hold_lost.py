@@ -376,3 +376,24 @@ async def test_a_refusal_within_a_stream_has_the_status_that_went_out() -> None:
         assert WHY.encode() in await answer.body()
         (row,) = await served.ended()
     assert (answer.status, row.status) == (200, 200)
+
+
+@ROUTES
+@pytest.mark.parametrize("stream", [True, False])
+async def test_behind_a_pause_alone_no_other_engine_is_waited_for(
+    path: str, route: Speaks, stream: bool
+) -> None:
+    resent: list[Passage] = []
+    gate = AdmissionGate(patience_s=5, on_resent=resent.append)
+    async with (
+        StubEngine(dying(cut_before_the_head)) as engine,
+        gateway(engine.upstream, dialects=route, gate=gate) as served,
+        asked(served, path, STREAM if stream else ASK) as answer,
+    ):
+        await until(lambda: engine.requests)
+        gate.close("admission is paused by alice", engine_expected=False)
+        served.state.upstream = None
+        await answer.begin()
+        told = await answer.body()
+    assert STOPPED.text.encode() in told
+    assert (resent, gate.waiting, served.meter.counts().resent) == ([], 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,8 +46,8 @@ WORDS = "the window keeps what the ledger drops and the gauge folds it " * 40
 class Controlled(Console):
     """A console whose journal and requests a test looks at."""
 
-    def start(self, more: str = SLEEPS) -> None:
-        self.profile("sim", PROFILE.format(more=more))
+    def start(self, more: str = SLEEPS, route: str = "auto") -> None:
+        self.profile("sim", PROFILE.format(more=more) + f'messages_route = "{route}"\n')
         self.succeed("engine", "start", "sim")
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -147,7 +148,7 @@ def test_one_slot_is_aborted_and_the_others_go_on(served: Controlled) -> None:
         slots = {slot["slot"]: slot for slot in served.status()["slots"]}
         said = served.succeed("engine", "abort", "1", "--yes")
         assert slots[1]["request_id"] in said
-        assert "slot 1 is aborted" in said
+        assert re.search(r"slot 1 is aborted, ≈ [\d,]+ tokens generated, as last read", said)
         after = served.until(lambda s: s["requests"]["running"] == 2)
         left = {slot["request_id"] for slot in after["slots"]}
         assert left == {slots[0]["request_id"], slots[2]["request_id"]}
@@ -156,9 +157,53 @@ def test_one_slot_is_aborted_and_the_others_go_on(served: Controlled) -> None:
     assert event["data"]["request"] == slots[1]["request_id"]
     assert (event["data"]["before"], event["data"]["after"]) == ("decode", "aborted")
     assert ", pid " in event["data"]["who"]
+    assert event["data"]["result"].startswith("≈ ")
     refused = served.run("engine", "abort", "7", "--yes")
     assert refused.returncode == 5
     assert "Slot 7 holds no request" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("abort", "0"), ("sleep", "--drain", "0")], ids=["abort", "sleep"]
+)
+@pytest.mark.parametrize("called", [False, True], ids=["text", "call"])
+@pytest.mark.parametrize("route", ["native", "translated"])
+def test_a_message_that_the_operator_ends_does_not_look_finished(
+    served: Controlled, command: tuple[str, ...], called: bool, route: str
+) -> None:
+    served.start(route=route)
+    events: list[dict[str, Any]] = []
+    client = threading.Thread(target=ask_message, args=(served.gateway, called, events))
+    client.start()
+    served.until(lambda s: s["slots"] and (s["slots"][0]["generated_tokens"] or 0) != 0)
+    served.succeed("engine", *command, "--yes")
+    client.join(20)
+    kinds = [event["type"] for event in events]
+    assert "content_block_delta" in kinds
+    blocks = {event["content_block"]["type"] for event in events if "content_block" in event}
+    assert blocks == {"tool_use" if called else "text"}
+    assert kinds[-1] == "error"
+    assert not {"message_delta", "message_stop"} & set(kinds)
+    assert events[-1]["error"]["type"] == "api_error"
+    assert "The operator ended this request" in events[-1]["error"]["message"]
+
+
+def ask_message(gateway: str, called: bool, events: list[dict[str, Any]]) -> None:
+    """Stream a message to its end."""
+    body = {
+        "model": "coder",
+        "max_tokens": 40_000,
+        "stream": True,
+        "messages": [{"role": "user", "content": "say it all"}],
+        "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
+        "vllm_xargs": {"answer_tokens": 40_000, **({"tool": "Bash"} if called else {})},
+    }
+    with (
+        httpx.Client(timeout=60, trust_env=False) as http,
+        http.stream("POST", f"{gateway}/v1/messages", json=body) as answer,
+    ):
+        lines = [line for line in answer.iter_lines() if line.startswith("data: ")]
+    events += [json.loads(line[6:]) for line in lines]
 
 
 def test_without_a_terminal_an_abort_needs_a_yes(served: Controlled) -> None:

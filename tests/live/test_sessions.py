@@ -76,6 +76,9 @@ def test_a_session_is_seen_and_outlives_the_service() -> None:
         _restart(made)
         again = row(made)
         message = ask(made, conversation, Turn(adds=50, answer_tokens=10), 3)
+        made.wait_for(  # its book closes a moment after its answer
+            lambda: isinstance(read(made, SESSION).timeline[-1].reread_tokens, int), 10
+        )
         after = read(made, SESSION)
 
         file = made.paths.state / "sessions.json"

@@ -70,7 +70,6 @@ async def climb(
         failed("out_of_memory", "cuda-oom"),
         failed("rejected", "context-beyond-model"),
         failed("rejected", "settings-refused"),
-        GpuTakenError("tall needs 90% of the GPU's memory, and it is not free"),
     ],
 )
 async def test_what_a_placement_may_mend_goes_on(error: ConsoleError) -> None:
@@ -112,6 +111,22 @@ async def test_what_other_arguments_alone_mend_goes_on_with_those(code: str) -> 
     tried, told = await climb({0: refused}, alike)
     assert tried == [0]
     assert told[-1] == f"raised tall did not start: {code}"
+
+
+async def test_a_gpu_that_is_taken_is_waited_for_again_only_by_what_asks_for_less() -> None:
+    taken = GpuTakenError("tall needs 90% of the GPU's memory, and it is not free")
+    tried, told = await climb({0: taken})
+    assert tried == [0]
+    assert "no other placement mends that" in told[0]
+    shares = (
+        Placement(max_running=4),
+        Placement(gpu_memory_utilization=0.95),
+        Placement(arguments=("--gpu-memory-utilization", "0.5")),
+        Placement(gpu_memory_utilization=0.4),
+    )
+    ladder = replace(TALL, gpu_memory_utilization=0.9, placements=shares)
+    assert (await climb({0: taken}, ladder))[0] == [0, 3]
+    assert (await climb({0: taken, 3: taken}, ladder))[0] == [0, 3, 4]
 
 
 async def test_the_last_rungs_failure_is_raised() -> None:

@@ -43,3 +43,18 @@ async def test_a_pause_during_a_switch_takes_over_from_it() -> None:
         keeper.pause("paused")
         assert gate.closed == "beta is started"
     assert gate.closed == "paused"
+
+
+async def test_a_pause_alone_is_no_reason_to_expect_an_engine() -> None:
+    keeper, gate = gatekeeper()
+    keeper.pause("paused")
+    assert not gate.engine_expected
+    with keeper.held("beta is started"):
+        assert gate.engine_expected
+        keeper.pause("paused by bob")
+        assert gate.engine_expected
+    assert (gate.closed, gate.engine_expected) == ("paused by bob", False)
+    keeper.resume()
+    with keeper.held("beta is started"):
+        pass
+    assert (gate.closed, gate.engine_expected) == (None, False)

@@ -22,7 +22,18 @@ def test_an_engine_that_ran_long_enough_starts_with_a_clean_slate() -> None:
     assert policy.delay_s(700.0) == 1.0
 
 
+def test_what_was_asked_for_anew_starts_with_a_clean_slate() -> None:
+    policy = RestartPolicy()
+    for at_s in (0.0, 1.0, 2.0):
+        policy.delay_s(at_s)
+    assert policy.delay_s(3.0) is None
+    assert policy.in_words() == "3 restarts within 10 min"
+    policy.begin_anew()
+    assert policy.delay_s(4.0) == 1.0
+
+
 def test_it_can_be_turned_off() -> None:
+    assert RestartPolicy(enabled=False).in_words() == "[service] restart_engine is off"
     assert RestartPolicy(enabled=False).delay_s(0.0) is None
 
 

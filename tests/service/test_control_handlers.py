@@ -10,6 +10,7 @@ import pytest
 
 from a40console.errors import RefusedError
 from a40console.gateway.hold import AdmissionGate
+from a40console.gateway.meter import Meter
 from a40console.model.engine import EngineState
 from a40console.model.event import Severity
 from a40console.model.figures import Missing
@@ -66,6 +67,7 @@ def steered(folder: Path, snapshot: Snapshot) -> Steered:
         dormancy=nobody,
         read_snapshot=lambda: snapshot,
         under_way=lambda: 0,
+        meter=Meter(),
         record=record,
         pause_note=note,
         drain_s=1.0,

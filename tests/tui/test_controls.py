@@ -131,8 +131,9 @@ async def test_who_paused_admission_stands_on_the_screen() -> None:
         await until(pilot, lambda: PAUSED in screen_text(app))
         await pilot.press("2")
         await until(pilot, lambda: PAUSED in screen_text(app))
-    async with running(FakeService(gated(PAUSED)), size=(100, 30)) as (app, pilot):
-        await until(pilot, lambda: "ADMISSION PAUSED" in screen_text(app))
+    for size in ((100, 30), (80, 24), (60, 20)):
+        async with running(FakeService(gated(PAUSED)), size=size) as (app, pilot):
+            await until(pilot, lambda: "ADMISSION PAUSED" in screen_text(app))
 
 
 async def test_a_console_that_only_looks_says_so_and_who_forbade_it() -> None:

@@ -7,11 +7,14 @@ from typing import Any, Protocol
 
 from a40console.gateway.anthropic.guard import Guard
 from a40console.gateway.anthropic.stream import MessagesReader
+from a40console.gateway.meter import Passage
 from a40console.gateway.openai import OpenAIReader
+from a40console.gateway.refusals import ENDED_BY_OPERATOR
 from a40console.gateway.sse import EventSplitter, data_of, read_event
 from a40console.gateway.translation import ChatToMessages
 
 _BROKEN_OFF = "The engine ended this answer before it was complete."
+_ENDS = frozenset({"message_delta", "message_stop", "error"})
 
 
 class Answer(Protocol):
@@ -55,7 +58,7 @@ class NativeAnswer:
         """The end, with an error where the engine did not come to one."""
         rest = self._splitter.rest()
         last = self._event(rest) if rest and not broken else b""
-        return last + self.guard.end(message)
+        return last + _end(self.guard, self._reader.passage, message)
 
     def whole(self, body: bytes) -> dict[str, Any] | None:
         """The message as the engine wrote it."""
@@ -73,6 +76,8 @@ class NativeAnswer:
             self.guard.dropped += b"data: {" in event
             return b""
         self._reader.read(data)
+        if (cut := _cut(self.guard, self._reader.passage, data)) is not None:
+            return cut
         if self._null_is_broken_off and _stops_without_reason(data):
             return self.guard.end(_BROKEN_OFF)
         return self.guard.take(data, event if sound else None)
@@ -97,7 +102,7 @@ class TranslatedAnswer:
         last = self._event(rest) if rest and not broken else b""
         if self._chat.finished:
             last += self._ended()
-        return last + self.guard.end(message)
+        return last + _end(self.guard, self._reader.passage, message)
 
     def whole(self, body: bytes) -> dict[str, Any] | None:
         """The message that says what the chat completion says."""
@@ -121,7 +126,27 @@ class TranslatedAnswer:
         return self._told(self._chat.end())
 
     def _told(self, events: list[dict[str, Any]]) -> bytes:
-        return b"".join([self.guard.take(event) for event in events])
+        guard, passage, out = self.guard, self._reader.passage, b""
+        for event in events:
+            cut = _cut(guard, passage, event)
+            out += guard.take(event) if cut is None else cut
+        return out
+
+
+def _cut(guard: Guard, passage: Passage, event: dict[str, Any]) -> bytes | None:
+    """What goes out in place of the end of an answer that the operator ended: it is not whole.
+
+    Engines give such an answer an end like any other. None where it is no end, or a true one.
+    """
+    if not passage.is_stopped or event.get("type") not in _ENDS:
+        return None
+    return _end(guard, passage, ENDED_BY_OPERATOR)
+
+
+def _end(guard: Guard, passage: Passage, message: str) -> bytes:
+    if guard.ended or not passage.is_stopped:
+        return guard.end(message)
+    return guard.fail("api_error" if guard.begun else "overloaded_error", ENDED_BY_OPERATOR)
 
 
 def _stops_without_reason(data: dict[str, Any]) -> bool:

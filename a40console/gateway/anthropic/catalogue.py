@@ -15,7 +15,7 @@ from a40console.gateway.anthropic.failures import refusal_of
 from a40console.gateway.asking import ask_engine
 from a40console.gateway.bodies import Body, declared_length, read_body
 from a40console.gateway.departure import ClientLeftError, unless_left
-from a40console.gateway.opening import expect, serving
+from a40console.gateway.opening import expect_poll, serving
 from a40console.gateway.refusals import Refusal, grammar_of, refuse
 from a40console.gateway.upstream import Upstream
 
@@ -34,7 +34,7 @@ class Catalogue:
     """ASGI endpoint: all models, or the one of that name, in the shape of the caller's API.
 
     It costs the engine nothing, so one that serves answers whoever is held; where none does, the
-    question waits for the engine that comes, as what it is asked for does.
+    question waits for the engine that comes, apart from the requests and not as long.
     """
 
     def __init__(self, doors: MessagesDoors) -> None:
@@ -53,8 +53,7 @@ class Catalogue:
 
     async def _when_served(self, asked: Request, receive: Receive) -> Response:
         doors, declared = self._doors, declared_length(asked.headers)
-        if doors.state.current() is None:
-            expect(doors.gate, doors.state, declared)
+        expect_poll(doors.gate, doors.state)
         body = await read_body(receive, declared, doors.budget, doors.limits)
         try:
             admission = Admission(doors, asked.scope, None)

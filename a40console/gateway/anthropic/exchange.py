@@ -42,7 +42,7 @@ from a40console.gateway.opening import (
     expect,
     new_request_id,
 )
-from a40console.gateway.refusals import Refusal, refuse
+from a40console.gateway.refusals import Refusal, ended_by_operator, refuse
 from a40console.gateway.translation import ChatToMessages, to_chat, to_native
 from a40console.gateway.upstream import (
     Lease,
@@ -132,11 +132,12 @@ class MessagesExchange:
                     return await self._attempt(body, stream=stream)
                 except SendAgainError:
                     self._admission.begin_again()
-        except Refusal as refusal:
+        except Refusal as found:
+            refusal = ended_by_operator() if self._passage.is_stopped else found
             if isinstance(refusal, OverflowRefusal):
                 self._doors.book.overflowed(self._passage)
             if not self._outlet.committed:
-                raise
+                raise refusal from found.__cause__
             await self._fail(*told_late(refusal))
             return "failed"
         except Exception:
@@ -256,14 +257,16 @@ class MessagesExchange:
         streams = response.content_type == "text/event-stream"
         if 200 <= response.status < 300 and streams is question.stream:
             return
-        if response.status in DYING and await self._admission.lost(upstream, answered=True):
+        dying = response.status in DYING
+        if dying and await self._admission.lost(upstream, answered=True):
             raise SendAgainError
-        raise refusal_of(
+        refusal = refusal_of(
             response.status,
             await self._held(response, _ERROR_LIMIT_BYTES),
             retry_after=response.headers.get("retry-after"),
             prompt_estimate=question.prompt_estimate,
         )
+        raise self._door.by_now(refusal) if dying else refusal
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -338,6 +341,8 @@ class MessagesExchange:
                 raise SendAgainError from refusal
             raise self._door.by_now(refusal) from refusal
         found = opened.question.answer.whole(body)
+        if self._passage.is_stopped:
+            raise ended_by_operator()
         if found is not None and found.get("type") == "error":
             if await self._admission.lost(opened.upstream, answered=True):
                 raise SendAgainError

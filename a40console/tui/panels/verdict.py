@@ -146,7 +146,7 @@ def _serving(reading: Reading, width: int) -> Line:
         left = line(head, _gate(snapshot, width), _speed(snapshot, width))
         name = line(clean(known(engine.profile, "")))
         if width < _NARROW and width_of(left) + 2 + width_of(name) > width:
-            left = line(head, _speed(snapshot, width, zeros=False))
+            left = line(head, _gate(snapshot, width), _speed(snapshot, width, zeros=False))
     elif engine.state in _TRANSITIONS:
         left = line(head, _starting(engine))
     else:

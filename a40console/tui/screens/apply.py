@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a40console.model.command import Command
 from a40console.model.profile_change import ProfileChange, ProfileDiff
 from a40console.tui.ink import Line, Role, line, wrap
-from a40console.tui.losses import at_stake, losses
+from a40console.tui.losses import APPLY_BY_RESTART, at_stake, losses
 from a40console.tui.screens.dialog import ConfirmDialog, Consequences
 
 if TYPE_CHECKING:
@@ -62,5 +62,5 @@ async def apply_edited(app: ConsoleApp, command: Command) -> None:
 
 def _question(found: ProfileDiff) -> str:
     if found.needs_restart:
-        return "Restart the engine with it? Clients wait; what still runs after the drain is cut."
+        return APPLY_BY_RESTART
     return "Let it be in force? Nothing restarts."
