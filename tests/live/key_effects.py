@@ -267,7 +267,7 @@ def manual(tui: Tmux, live: Console) -> None:
     press(tui, "help.show")
     tui.wait_for(BY_ID["engine.start"].help)
     tui.press("NPage")
-    tui.wait_for(BY_ID["limit.why"].help)
+    tui.wait_for(BY_ID["console.quit"].help)
     close_dialog(tui)
 
 

@@ -115,7 +115,7 @@ def test_a_context_beyond_the_cache_is_shortened_to_what_the_engine_says(mine: C
         "+max_model_len = 32768   # enough for a day",
     ]
     mine.succeed("profiles", "fix", "--yes", "--start")
-    assert mine.status()["engine"]["max_model_len"] == 32768
+    mine.wait_for(lambda: mine.status()["engine"]["max_model_len"] == 32768, 10)
 
 
 def test_a_service_that_came_back_still_knows_the_fix(mine: Console) -> None:
