@@ -7,9 +7,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from a40console.engines.weights import ensure_file
 from a40console.profiles.loader import load_profiles
+
+# How long an example takes is the machine's affair: it may be slow, and shared.
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 
 @pytest.fixture(scope="session")

@@ -171,7 +171,7 @@ class _Answers:
         """Nothing fails in a rehearsal, so nothing is offered."""
         return offer_fix(self._paths, self._day.status)
 
-    def environment(self) -> ClientEnvironment:
+    async def environment(self) -> ClientEnvironment:
         """What a client would set."""
         return client_environment(
             url=GATEWAY,

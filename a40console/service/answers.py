@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 
 from a40console import __version__
 from a40console.model.control import ClientEnvironment, Hello, ProfileSummary
+from a40console.model.engine import EngineState
 from a40console.model.explanation import Explanation
 from a40console.model.figures import Figure, Missing
 from a40console.model.fix import FixOffer
@@ -23,6 +25,11 @@ from a40console.service.engine_outputs import EngineOutputs
 from a40console.service.gateway_door import GatewayDoor
 from a40console.service.journal import Journal
 from a40console.service.pod_environment import with_pod
+
+WINDOW_WITHIN_S = 3.0
+"""An engine that has just begun to serve tells its window at the first reading, within this."""
+
+_LOOK_EVERY_S = 0.1
 
 
 class ServiceAnswers:
@@ -81,8 +88,17 @@ class ServiceAnswers:
         """The change of a profile that mends the last failed start."""
         return offer_fix(self._paths, self._read_status())
 
-    def environment(self) -> ClientEnvironment:
-        """What Claude Code and OpenAI clients must set to use the gateway."""
+    async def environment(self) -> ClientEnvironment:
+        """What Claude Code and OpenAI clients must set to use the gateway.
+
+        A client that is not told the window assumes its own, so an engine that serves and has not
+        told it yet is waited for.
+        """
+        for _ in range(round(WINDOW_WITHIN_S / _LOOK_EVERY_S)):
+            serves = self._read_status().state is EngineState.SERVING
+            if not serves or not isinstance(self._read_window(), Missing):
+                break
+            await asyncio.sleep(_LOOK_EVERY_S)
         run = self._read_status().run
         return client_environment(
             url=self._door.url,

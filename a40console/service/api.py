@@ -51,7 +51,7 @@ class Answers(Protocol):
     def outputs(self) -> EngineOutputs:
         """What the engines have written."""
 
-    def environment(self) -> ClientEnvironment:
+    async def environment(self) -> ClientEnvironment:
         """What a client must set."""
 
     def why(self) -> Explanation:
@@ -146,7 +146,7 @@ class ControlApi:
         return as_json(await asyncio.to_thread(self._answers.outputs.explain, start, passages))
 
     async def _environment(self, request: Request) -> Response:
-        return as_json(self._answers.environment())
+        return as_json(await self._answers.environment())
 
     async def _why(self, request: Request) -> Response:
         return as_json(self._answers.why())

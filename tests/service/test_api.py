@@ -66,7 +66,7 @@ class Answers:
         self._note()
         raise RefusedError("No start has failed of late", remedy="Start one.")
 
-    def environment(self) -> ClientEnvironment:
+    async def environment(self) -> ClientEnvironment:
         raise NotImplementedError
 
     @property
