@@ -22,7 +22,7 @@ from tests.tui.terminal_session import CONSOLE, TerminalSession
 WARM_UP_S = 6.0
 KEYS = 16
 ESCAPE = "\x1b"
-HELP = b"Keys"
+HELP = b"Commands"
 """What is written in the help and not behind it."""
 
 BUDGET = {

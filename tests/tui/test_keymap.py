@@ -9,6 +9,7 @@ from a40console.tui import keymap
 from a40console.tui.glossary import FIGURES
 from a40console.tui.keymap import RESERVED, resolve
 from a40console.tui.panels.texts import manual
+from tests.bench.tui_cost import HELP
 
 
 def test_ids_and_keys_are_unique() -> None:
@@ -35,6 +36,10 @@ def test_every_key_has_a_binding_that_performs_its_command() -> None:
         if command.key:
             assert bound[command.id].action == f"app.command('{command.id}')"
             assert bound[command.id].tooltip == command.help
+
+
+def test_the_help_is_known_by_its_first_line_to_what_measures_it() -> None:
+    assert manual(resolve({}), 80)[0][0].text == HELP.decode()
 
 
 def test_help_lists_every_command_with_its_key_and_every_figure() -> None:
