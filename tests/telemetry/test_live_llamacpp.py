@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -152,6 +153,11 @@ async def follow(sampler: EngineSampler, load: asyncio.Task[None]) -> None:
     await sampler.aclose()
 
 
+def min_of_each(looks: tuple[Counter[Phase], Counter[Phase]]) -> Counter[Phase]:
+    earlier, later = looks
+    return earlier & later
+
+
 def test_six_cold_prompts_on_four_slots_are_six_requests(model_file: Path) -> None:
     async def run(endpoint: Endpoint) -> tuple[list[Counter[Phase]], int]:
         sampler = EngineSampler(kind="llamacpp", endpoint=endpoint, on_event=Events(), period_s=0.3)
@@ -179,6 +185,8 @@ def test_six_cold_prompts_on_four_slots_are_six_requests(model_file: Path) -> No
     with llamacpp(model_file) as endpoint:
         phases, wrong = asyncio.run(run(endpoint))
     assert wrong == 0, "a request is shown twice"
-    assert max(phase["decode"] for phase in phases) == 4
-    assert max(phase["decode"] + phase["prefill"] for phase in phases) == 4
+    # A client reads its own end and its neighbour's first token in either order: two looks tell.
+    lasting = list(map(min_of_each, pairwise(phases)))
+    assert max(phase["decode"] for phase in lasting) == 4
+    assert max(phase["decode"] + phase["prefill"] for phase in lasting) == 4
     assert max(phase["queued"] for phase in phases) == 2
