@@ -1,1 +1,0 @@
-"""Controlled experiments on an engine: what is asked, measured at the socket, concluded."""

@@ -1,1 +1,0 @@
-"""What was measured, kept: runs, samples, verdicts, notes and hypotheses in one SQLite file."""
