@@ -62,10 +62,15 @@ class Toggle:
 
 
 async def toggle_live(engine: Engine, *, tokens: int, stretch_s: float) -> Toggle:
-    """Four streams with speculation on, then off, then on: each for so long, all four running."""
+    """Four streams with speculation on, then off, then on: each for so long, all four running.
+
+    On a fast machine a stretch is shorter: none takes more than a quarter of a stream's tokens.
+    """
     run = Toggle(streams=[Stream() for _ in range(STREAMS)])
     await _turn(engine, run, DEPTH)
     run.change_s.clear()
+    # vLLM on a CPU compiles what verifies drafts in the first pass that has some, for seconds.
+    await asyncio.gather(*(engine.chat(f"warm-{at}", p, 32) for at, p in enumerate(PROMPTS)))
     await engine.settled()
     chats = [
         asyncio.create_task(
@@ -81,18 +86,18 @@ async def toggle_live(engine: Engine, *, tokens: int, stretch_s: float) -> Toggl
         for index, stream in enumerate(run.streams)
     ]
     try:
-        await _while_all_run(run, stretch_s=0.0)
+        await _all_begun(run)
         marks = [await _mark(engine)]
-        await _while_all_run(run, stretch_s)
+        await _while_all_run(run, stretch_s, tokens // 4)
         await _turn(engine, run, 0)
         marks.append(told_off := await _mark(engine))
         settled = await _a_pass_later(engine, told_off)
-        await _while_all_run(run, stretch_s)
+        await _while_all_run(run, stretch_s, tokens // 4)
         marks.append(await _mark(engine))
         late = settled["drafts"] - told_off["drafts"], marks[-1]["drafts"] - settled["drafts"]
         run.drafting_passes_after_off = sum(drafts > 0 for drafts in late)
         await _turn(engine, run, DEPTH)
-        await _while_all_run(run, stretch_s)
+        await _while_all_run(run, stretch_s, tokens // 4)
         marks.append(await _mark(engine))
         await asyncio.gather(*chats)
     finally:
@@ -119,15 +124,22 @@ async def _turn(engine: Engine, run: Toggle, depth: int) -> None:
     assert answer.json()["after"] == depth
 
 
-async def _while_all_run(run: Toggle, stretch_s: float) -> None:
-    """Waits for all streams to have begun, then so long, or until the first one ends."""
-    until_s = time.monotonic() + stretch_s
-    for _ in range(10_000):
-        begun = all(stream.ids for stream in run.streams)
-        ended = any(stream.finish_reason for stream in run.streams)
-        if ended or (begun and time.monotonic() >= until_s):
+async def _all_begun(run: Toggle) -> None:
+    for _ in range(20_000):
+        if all(stream.ids for stream in run.streams):
             return
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.01)
+
+
+async def _while_all_run(run: Toggle, stretch_s: float, most_tokens: int) -> None:
+    """Waits so long, or until a stream has made so many tokens more or ends."""
+    until_s = time.monotonic() + stretch_s
+    before = [len(stream.ids) for stream in run.streams]
+    while time.monotonic() < until_s:
+        made = [len(s.ids) - had for s, had in zip(run.streams, before, strict=True)]
+        if max(made) >= most_tokens or any(stream.finish_reason for stream in run.streams):
+            return
+        await asyncio.sleep(0.005)
 
 
 async def _mark(engine: Engine) -> dict[str, Any]:

@@ -21,9 +21,11 @@ from tests.vllm_plugin.real_engine import DEPTH, REPEATING, Engine, Server, Stre
 
 pytestmark = real_engine.marks
 
-NEARLY_TIED = 0.05
-"""Log probability that the rounding of bf16 moves: two tokens so close may change places."""
+NEARLY_TIED_NATS = 0.25
+"""Log probability that the rounding of bf16 moves: two tokens so close may change places.
 
+Logits from 16 to 32 lie 0.125 apart in it, from 32 to 64 0.25.
+"""
 
 SURPRISE = """
 import functools, importlib.util, os, sys
@@ -136,7 +138,7 @@ async def test_four_streams_go_through_off_and_on(engine: Engine) -> None:
         plain = await alone(engine, index, 400, depths=(DEPTH,))
         same = alike(plain.ids, stream.ids)
         if same < 400:  # beside others a batch rounds differently
-            assert await engine.apart([*plain.prompt_ids, *plain.ids[:same]]) < NEARLY_TIED
+            assert await engine.apart([*plain.prompt_ids, *plain.ids[:same]]) <= NEARLY_TIED_NATS
 
 
 async def test_one_greedy_stream_is_the_same_with_changes_and_without(engine: Engine) -> None:
