@@ -64,6 +64,8 @@ _COMMANDS = {
     "history": "How fast it was, point by point, up to 24 hours back.",
     "digest": "What happened since you last read the events.",
     "cost": "What it costs, hour by hour.",
+    "run": "Run a controlled experiment: compaction, sweep, regimes, ...",
+    "runs": "What was measured: show, compare, export, import, pull.",
     "sessions": "Clients' sessions: context, reuse, speed, cost, turn by turn.",
     "env": "The client's environment, ready to paste.",
     "profiles": "List, show, check, fit and mend engine profiles.",

@@ -120,6 +120,19 @@ class InstallSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RunsSettings:
+    """What becomes of controlled experiments when this machine is gone."""
+
+    home: str = "auto"
+    """A folder that outlives this machine, for a second copy of every run. `auto`: on a volume that
+    a RunPod pod has mounted, without counting on it; `off`: none."""
+
+    passing: Literal["auto", "yes", "no"] = "auto"
+    """Whether this machine will be gone with its disk, so that runs that no other machine has are
+    told before an end; `auto`: on a RunPod pod."""
+
+
+@dataclass(frozen=True, slots=True)
 class RentSettings:
     """What the machine is rented for: then cost is counted from the rent's begin, idle or not."""
 
@@ -145,6 +158,7 @@ class Settings:
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
     install: InstallSettings = field(default_factory=InstallSettings)
     rent: RentSettings = field(default_factory=RentSettings)
+    runs: RunsSettings = field(default_factory=RunsSettings)
     keys: dict[str, str] = field(default_factory=dict)
     """Command id to key: `"engine.restart" = "f5"`."""
 

@@ -113,6 +113,21 @@ class Paths:
         return self.data / "engine-flags"
 
     @property
+    def runs(self) -> Path:
+        """One folder a controlled experiment: order, records, end."""
+        return self.state / "runs"
+
+    @property
+    def pulled(self) -> Path:
+        """Runs that came from other machines, until the ledger has them."""
+        return self.state / "pulled"
+
+    @property
+    def ledger(self) -> Path:
+        """Every run that has ended, in one database."""
+        return self.state / "ledger.sqlite"
+
+    @property
     def models(self) -> Path:
         """Model files that we fetched."""
         return self.data / "models"

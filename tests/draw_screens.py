@@ -186,6 +186,26 @@ SESSIONS = (
     ("request", ("6", "tab", "enter")),
 )
 
+RUNS = (
+    ("running", ("7",)),
+    ("queued", ("7", "home")),
+    ("partial", ("7", "home", *["down"] * 3)),
+    ("done", ("7", "home", *["down"] * 4)),
+    ("invalid", ("7", "home", *["down"] * 5)),
+    ("sweep", ("7", "home", *["down"] * 6)),
+    ("failed", ("7", "home", *["down"] * 7)),
+    ("regimes", ("7", "home", *["down"] * 8)),
+    ("lossless", ("7", "home", *["down"] * 9)),
+    ("reference", ("7", "home", *["down"] * 10)),
+    ("whole", ("7", "home", *["down"] * 4, "enter")),
+    ("setting", ("7", "home", *["down"] * 4, "enter", "end")),
+    ("compared", ("7", "home", *["down"] * 4, "v", "down", "down", "v")),
+    ("form", ("c",)),
+    ("choose", ("b",)),
+    ("cancel", ("7", "x")),
+    ("export", ("7", "home", *["down"] * 4, "f")),
+)
+
 
 def remember(app: ConsoleApp, snapshot: Snapshot) -> None:
     """Let the application have seen the minute before the snapshot, for its sparks."""
@@ -287,6 +307,7 @@ async def main() -> None:
     jobs.append(("simulated", replace(make.snapshot(), simulated=True), (), False))
     jobs.append(("past", make.snapshot(), PAST, False))
     jobs += [(f"sessions-{name}", make_sessions.snapshot(), keys, False) for name, keys in SESSIONS]
+    jobs += [(f"runs-{name}", make.snapshot(), keys, False) for name, keys in RUNS]
     jobs.append(("sessions-none", make.snapshot(sessions=()), ("6",), False))
     jobs.append(("slot-ended", make.snapshot(), ("pagedown", "enter"), False))
     jobs += [(f"key-{name}", make.snapshot(), (key,), False) for name, key in KEYS.items()]

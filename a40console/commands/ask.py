@@ -12,15 +12,13 @@ import click
 import httpx
 
 from a40console import __version__
-from a40console.commands.acting import act, deadline_after, timeout_option
+from a40console.commands.acting import timeout_option
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.number import NumberRange
 from a40console.commands.output import note, print_json, printable
-from a40console.commands.progress import Progress
 from a40console.commands.running import ensure_service
-from a40console.commands.wait import Wait
+from a40console.commands.serving import serving_engine
 from a40console.errors import NotServingError, UsageError
-from a40console.model.engine import EngineState
 from a40console.model.figures import Missing
 from a40console.model.snapshot import EngineInfo
 from a40console.service.chat import (
@@ -30,12 +28,9 @@ from a40console.service.chat import (
     Piece,
     stream_chat,
 )
-from a40console.service.client import ServiceClient
 from a40console.tui.format import count, latency, rate, shown
 
 _HEADERS = {"User-Agent": f"a40console/{__version__}"}
-_STARTABLE = (EngineState.ABSENT, EngineState.STOPPED, EngineState.FAILED)
-_COMING = (EngineState.FETCHING, EngineState.STARTING)
 
 
 @click.command()
@@ -86,7 +81,7 @@ async def _ask(
     as_json: bool,
 ) -> None:
     async with await ensure_service(invocation.paths, quiet=as_json) as client:
-        engine = await _serving_engine(client, invocation, timeout_s=timeout_s, quiet=as_json)
+        engine = await serving_engine(client, invocation, timeout_s=timeout_s, quiet=as_json)
         hello = await client.hello()
         variables = (await client.environment()).variables
     if hello.gateway_url is None:
@@ -119,28 +114,6 @@ async def _tell(pieces: AsyncIterator[Piece], answer: Answer, *, as_json: bool) 
     finally:
         if answer.text and not answer.text.endswith("\n") and not as_json:
             click.echo()
-
-
-async def _serving_engine(
-    client: ServiceClient, invocation: Invocation, *, timeout_s: float | None, quiet: bool
-) -> EngineInfo:
-    """The engine, once it serves: started with the default profile where none runs."""
-    engine = (await client.snapshot()).engine
-    progress = Progress(quiet=quiet)
-    if engine.state in _STARTABLE:
-        await act(client, "engine.start", timeout_s=timeout_s, progress=progress)
-    elif engine.state not in (*_COMING, EngineState.SERVING):
-        asleep = engine.state is EngineState.ASLEEP
-        raise NotServingError(
-            f"The engine is {engine.state.value}",
-            remedy="Wake it with: a40console engine wake"
-            if asleep
-            else "See why with: a40console status",
-        )
-    with progress:
-        wait = Wait(invocation.paths, "ready", progress=progress)
-        serving = await wait.until(deadline_after(timeout_s))
-    return serving.engine if serving else engine
 
 
 def _model(engine: EngineInfo, variables: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The demo's end, however it comes: its service and its engine by their own records, its folder.
+"""The demo's end, however it comes: service and engine by their own records, runs, its folder.
 
 Run as `python -m a40console.commands.demo_ending HOME` by the demo's clients, when they are told to
 end or whoever started them is gone, and by its service, when they are gone as well. Nothing is
@@ -22,6 +22,7 @@ from a40console.commands.stop import service_processes
 from a40console.engines.process import EngineProcess
 from a40console.files import holds_open
 from a40console.paths import DEMO_MARK, Paths, locate
+from a40console.service.run_process import end_runs
 
 COMES_UP_WITHIN_S = 5.0
 """A service that was started a moment ago has its lock by then."""
@@ -45,6 +46,7 @@ async def end(paths: Paths) -> None:
     if not paths.service_lock.exists():
         await _until(lambda: is_locked(paths), COMES_UP_WITHIN_S)
     await _end_service(paths)
+    end_runs(paths.runs)
     await _end_engines(paths)
     shutil.rmtree(paths.home, ignore_errors=True)
     shutil.rmtree(paths.runtime, ignore_errors=True)

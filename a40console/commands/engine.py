@@ -22,6 +22,7 @@ from a40console.commands.install import install, uninstall
 from a40console.commands.invocation import Invocation
 from a40console.commands.output import printable
 from a40console.commands.profile_apply import apply
+from a40console.commands.runs_left import runs_left
 from a40console.commands.switch_cost import costs_of_switch, tell_cost
 from a40console.errors import UsageError
 from a40console.model.turning import told
@@ -62,10 +63,11 @@ def start(invocation: Invocation, *, profile: str | None, waiting: Waiting) -> N
 def stop(invocation: Invocation, *, yes: bool, waiting: Waiting) -> None:
     """Stop the engine, and verify that nothing of it is left.
 
-    Where a request runs or is held it asks; without a terminal it then needs --yes.
+    On a rented pod it names the runs that no other machine has. Where a request runs or is held it
+    asks; without a terminal it then needs --yes.
     """
     done = "The engine has stopped; nothing of it is left."
-    asks = consent("engine.stop", yes=yes)
+    asks = consent("engine.stop", yes=yes, as_json=waiting.as_json, costs=runs_left)
     do_verb(invocation, "engine.stop", {}, waiting, done=done, before=asks)
 
 

@@ -21,6 +21,9 @@ from a40console.paths import Paths
 _HERE = frozenset({"env", "links"})
 """Commands whose answer is about this machine, or which are the same from here."""
 
+PULL = ("runs", "pull")
+"""The one verb that brings something here."""
+
 _NOT_THERE = {
     "serve": "It would end with this connection. In the background: "
     "a40console --ssh {target} endpoint --start",
@@ -66,6 +69,7 @@ def lead(
         raise UsageError("--there names no command")
     if words and words[0] == "links":
         return Lead(paths)
+    here = not words or words[0] in _HERE or tuple(words[:2]) == PULL
     if words and words[0] in _NOT_THERE:
         raise UsageError(
             f"{words[0]} does not run over a link",
@@ -76,9 +80,9 @@ def lead(
         parse_target(target),
         console=console,
         environment=os.environ,
-        may_start=None if words and words[0] not in _HERE else _may_start(),
+        may_start=_may_start() if here else None,
     )
-    if not words or words[0] in _HERE:
+    if here:
         return Lead(link.paths(paths))
     words, told = off_the_line(words)
     terminal = told is None and sys.stdin.isatty() and sys.stdout.isatty()

@@ -12,6 +12,7 @@ from a40console.link.far import is_held
 from a40console.link.opening import close_link
 from a40console.link.place import LinkPlace, LinkRecord, records
 from a40console.link.target import parse_target
+from a40console.tui.format import plural
 
 
 @click.group(invoke_without_command=True)
@@ -52,7 +53,20 @@ def _line(record: LinkRecord, *, held: bool) -> str:
     state = record.state if held else "ended"
     port = f"   gateway http://127.0.0.1:{record.gateway_port}" if record.gateway_port else ""
     reason = f"   {record.reason}" if record.reason else ""
-    return f"{record.target}   {state} since {record.since}{port}   {record.drops} drops{reason}"
+    told = f"{record.target}   {state} since {record.since}{port}   {record.drops} drops{reason}"
+    return told + _copies(record)
+
+
+def _copies(record: LinkRecord) -> str:
+    """How far the runs of the other machine are copied, where there were any."""
+    told = []
+    if record.runs_copied:
+        told.append(plural(record.runs_copied, "run") + " copied")
+    if record.runs_left:
+        told.append(f"{record.runs_left} still to come")
+    if record.runs_trouble:
+        told.append(f"runs are not copied: {record.runs_trouble}")
+    return "".join(f"   {part}" for part in told)
 
 
 def _as_json(record: LinkRecord, *, held: bool) -> dict[str, object]:
@@ -63,4 +77,7 @@ def _as_json(record: LinkRecord, *, held: bool) -> dict[str, object]:
         "reason": record.reason,
         "gateway_port": record.gateway_port or None,
         "drops": record.drops,
+        "runs_copied": record.runs_copied,
+        "runs_left": record.runs_left,
+        "runs_trouble": record.runs_trouble,
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from a40console.commands import plain_words
 from a40console.commands.acting import POLL_S, refuse_failure
+from a40console.commands.runs_left import runs_left
 from a40console.commands.sentences import Detail, explained, sentence, spoken
 from a40console.commands.session_words import session_sentences
 from a40console.commands.verdict import cost_line
@@ -184,7 +185,10 @@ class Acts:
                 return [*turning.told(way), *at_stake(snapshot), *lost]
         stops = command.id in ("engine.stop", "engine.restart", "engine.sleep", "service.stop")
         known = known_of_level(arguments.get("level", ""))
-        return [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot), *known]
+        lost = [*(at_stake(snapshot) if stops else ()), *losses(command.id, snapshot), *known]
+        if command.id in ("engine.stop", "service.stop"):
+            lost += await runs_left(self._client)
+        return lost
 
     def _request(self, named: str) -> Slot:
         """The request that is meant now.

@@ -14,11 +14,14 @@ _LOOKS: dict[str, frozenset[str]] = {
     "models": frozenset({"list"}),
     "sessions": frozenset({"list", "show", "follow"}),
     "links": frozenset({"list"}),
+    "run": frozenset({"follow"}),
+    "runs": frozenset({"list", "show", "compare", "export"}),
+    "hypotheses": frozenset({"list"}),
 }
 """Of commands with verbs of their own, those verbs that only look."""
 
-_TELLS = ((("engine", "switch"), "--cost"), (("engine", "install"), "--list"))
-"""Verbs that act, and the option with which they only tell."""
+_TELLS = (("engine switch", "--cost"), ("engine install", "--list"), ("run", "--plan"))
+"""What acts, by its first words, and the option with which it only tells."""
 
 _HELP = frozenset({"--help", "-h"})
 
@@ -51,8 +54,11 @@ def acts(words: Sequence[str]) -> bool:
     options = words[: words.index("--")] if "--" in words else words
     if not words or _HELP.intersection(options):
         return False
-    if any(tuple(words[:2]) == verb and option in options for verb, option in _TELLS):
+    called = " ".join(words[:2]) + " "
+    if any(called.startswith(f"{act} ") and option in options for act, option in _TELLS):
         return False
+    if words[:2] == ["runs", "hypotheses"]:
+        words = words[1:]
     verb = words[1] if len(words) > 1 else ""
     if words[0] in _LOOKS:
         return bool(verb) and not verb.startswith("-") and verb not in _LOOKS[words[0]]

@@ -53,12 +53,16 @@ async def connect(paths: Paths) -> ServiceClient:
     return client
 
 
-async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
+async def ensure_service(
+    paths: Paths, *, quiet: bool = False, engine: bool = True
+) -> ServiceClient:
     """A client of the service, which is started in the background where none answers.
 
     Args:
         paths: Where the service lives.
         quiet: Without the note on stderr that a service was started.
+        engine: Whether a service that is started begins with the engine of the settings, or that
+            ran last; one that runs is taken up either way.
 
     Raises:
         ConsoleError: If it ends at once, with its exit code and last lines.
@@ -70,7 +74,7 @@ async def ensure_service(paths: Paths, *, quiet: bool = False) -> ServiceClient:
         if paths.remote or paths.forbidden:  # for a link that is down a service here is no answer
             raise
     make_private(paths.state)
-    start = ServiceStart(paths)
+    start = ServiceStart(paths, engine=engine)
     client = await start.wait()
     if start.is_ours and not quiet:
         note(f"Started the service, process {start.pid}; end it with: a40console stop")
@@ -110,8 +114,11 @@ class ServiceStart:
     Two attempts may race: the service's own lock lets one win, and both get the winner.
     """
 
-    def __init__(self, paths: Paths, *, timeout_s: float = START_TIMEOUT_S) -> None:
+    def __init__(
+        self, paths: Paths, *, engine: bool = True, timeout_s: float = START_TIMEOUT_S
+    ) -> None:
         self._paths = paths
+        self._words = SERVE_COMMAND if engine else (*SERVE_COMMAND, "--no-engine")
         self._timeout_s = timeout_s
         self._output = paths.state / "service.out"
         self._output_start = 0
@@ -135,7 +142,7 @@ class ServiceStart:
                 os.ftruncate(output, 0)
             self._output_start = os.fstat(output).st_size
             return subprocess.Popen(
-                SERVE_COMMAND,
+                self._words,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ from a40console.commands.output import (
     terminal_width,
 )
 from a40console.commands.running import connect
+from a40console.commands.runs_left import runs_left
 from a40console.commands.table import bare_table
 from a40console.commands.verdict import mood, one_line, verdict_lines
 from a40console.errors import Exit, NoServiceError
@@ -58,11 +60,12 @@ def command(
     """What runs, how fast, what limits it, what it costs. Starts nothing."""
     if on_one_line and not as_json:
         return _line(invocation, width, for_tmux=for_tmux, check=check)
-    snapshot = asyncio.run(_snapshot(invocation.paths))
     if as_json:
+        snapshot = asyncio.run(_snapshot(invocation.paths))
         print_json(snapshot)
     else:
-        print_rich(invocation, *status_text(snapshot))
+        snapshot, left = asyncio.run(_with_runs_left(invocation.paths))
+        print_rich(invocation, *status_text(snapshot), *_warnings(left))
     return _exit(snapshot, check=check)
 
 
@@ -89,6 +92,20 @@ def _line(invocation: Invocation, width: int | None, *, for_tmux: bool, check: b
 async def _snapshot(paths: Paths) -> Snapshot:
     async with await connect(paths) as client:
         return await client.snapshot()
+
+
+async def _with_runs_left(paths: Paths) -> tuple[Snapshot, Sequence[str]]:
+    async with await connect(paths) as client:
+        return await client.snapshot(), await runs_left(client)
+
+
+def _warnings(sentences: Sequence[str]) -> list[RenderableType]:
+    """What is lost with a rented machine."""
+    from rich.text import Text
+
+    mark, style = _SEVERITIES["warn"]
+    text = " ".join(sentences)
+    return [Text(printable(f"{mark} {text}"), style=style)] if sentences else []
 
 
 def status_text(snapshot: Snapshot) -> list[RenderableType]:

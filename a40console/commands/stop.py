@@ -19,7 +19,9 @@ from a40console.commands.acting import (
     timeout_option,
 )
 from a40console.commands.invocation import Invocation, json_option
+from a40console.commands.output import note
 from a40console.commands.running import engine_lives, is_locked, lock_holder, reach_engine
+from a40console.commands.runs_left import runs_left
 from a40console.errors import NoServiceError, RefusedError, TimedOutError
 from a40console.files import holder_told, holds_open
 from a40console.model.control import CommandResult
@@ -100,6 +102,8 @@ async def _ask_to_stop(
     client: ServiceClient, paths: Paths, deadline: float, engine: bool
 ) -> CommandResult:
     async with client:
+        for sentence in await runs_left(client):
+            note(sentence)
         try:
             started = await client.start(COMMAND, engine="yes" if engine else "no")
         except (RefusedError, TimedOutError) as error:

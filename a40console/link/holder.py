@@ -21,6 +21,7 @@ from a40console.errors import ConsoleError
 from a40console.link.connection import Connection, free_port, gateway_forward
 from a40console.link.greeting import gateway_of
 from a40console.link.place import LinkPlace, LinkRecord, State
+from a40console.link.runs_follow import RunsFollower, follower_of
 from a40console.link.ssh import CONNECT_TIMEOUT_S, Forward, Ssh, program_of
 from a40console.link.target import parse_target
 from a40console.paths import locate
@@ -58,6 +59,7 @@ class Holder:
         place: Where the link is.
         connection: What carries it.
         record: What the opener knows about it.
+        follower: Copies the runs of the other machine; None where nobody wants them.
         sleep: Waits; a test replaces it.
     """
 
@@ -67,8 +69,10 @@ class Holder:
         connection: Connection,
         record: LinkRecord,
         *,
+        follower: RunsFollower | None = None,
         sleep: Sleep = time.sleep,
     ) -> None:
+        self._follower = follower
         self._place = place
         self._connection = connection
         self._record = record
@@ -99,12 +103,32 @@ class Holder:
 
     def _watch(self, pid: int) -> None:
         """Return once the connection has ended; the gateway may move over there meanwhile."""
+        if self._follower is not None:
+            self._follower.look_now()
         next_s = time.monotonic() + FOLLOW_PERIOD_S
         while _lives(pid) if self._master is None else self._master.poll() is None:
             if time.monotonic() > next_s:
                 self._follow()
                 next_s = time.monotonic() + FOLLOW_PERIOD_S
+            self._copy_runs()
             self._sleep(LOOK_S)
+
+    def _copy_runs(self) -> None:
+        """Copy what was measured over there, a run a look, and write down how far that is."""
+        if (follower := self._follower) is None:
+            return
+        before = follower.copies
+        follower.step()
+        if (now := follower.copies) != before:
+            self._keep(
+                replace(
+                    self._known(),
+                    drops=self._record.drops,
+                    runs_copied=now.copied,
+                    runs_left=now.left,
+                    runs_trouble=now.trouble,
+                )
+            )
 
     def _follow(self) -> None:
         """Lead to where the gateway is by now: a service that came back may listen elsewhere."""
@@ -271,7 +295,8 @@ def main(arguments: list[str]) -> int:
     """Hold the link to the target; 0 at its end."""
     os.umask(0o077)
     target = parse_target(arguments[0])
-    place = LinkPlace(locate(), target)
+    paths = locate()
+    place = LinkPlace(paths, target)
     record = place.record()
     if record is None:
         return 1
@@ -279,7 +304,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, _end)
     ssh = Ssh(target, place.master, place.log, program_of(os.environ))
     with place.held():
-        Holder(place, Connection(ssh, place, tuple(arguments[1:])), record).run()
+        connection = Connection(ssh, place, tuple(arguments[1:]))
+        follower = follower_of(place.control, paths.pulled, origin=str(target))
+        Holder(place, connection, record, follower=follower).run()
     return 0
 
 

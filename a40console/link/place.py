@@ -52,6 +52,15 @@ class LinkRecord:
     drops: int = 0
     """How often the link was lost and found again."""
 
+    runs_copied: int = 0
+    """Runs of the other machine that came here while the link was held."""
+
+    runs_left: int = 0
+    """Runs that have ended over there and are still to come."""
+
+    runs_trouble: str = ""
+    """Why they do not come; empty where nothing is in the way."""
+
 
 class LinkPlace:
     """The folder of one link, and what lies in it."""

@@ -41,6 +41,8 @@ _KIND_NAMES: dict[type, str] = {
 }
 _KEPT_REASONS = 256
 _NOT_FINITE = {"missing": "it is no finite number"}
+_MOST_BITS = 1000
+"""Of a whole number: with more, no real number comes near it, and nothing computes with it."""
 
 
 class DecodeError(ValueError):
@@ -177,7 +179,7 @@ def _dict_decoder(item: Decoder) -> Decoder:
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, Mapping):
             raise DecodeError(f"{where}: expected an object, got {kind_name(type(data))}")
-        return {key: item(entry, f"{where}.{key}") for key, entry in data.items()}
+        return {_text(key): item(entry, f"{where}.{key}") for key, entry in data.items()}
 
     return read
 
@@ -213,11 +215,24 @@ def _plain_decoder(kind: Any) -> Decoder:
         exact = type(data) is kind or (kind is float and type(data) is int)
         if not exact:
             raise DecodeError(f"{where}: expected {kind_name(kind)}, got {kind_name(type(data))}")
-        if type(data) is float and not isfinite(data):
-            raise DecodeError(f"{where}: {data} is no finite number")
+        if kind is str:
+            return _text(data)
+        _check_size(data, where)
         return data
 
     return read
+
+
+def _text(text: str) -> str:
+    """A text that can be written: half a character, which JSON may hold, cannot."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _check_size(data: Json, where: str) -> None:
+    if type(data) is float and not isfinite(data):
+        raise DecodeError(f"{where}: {data} is no finite number")
+    if type(data) is int and data.bit_length() > _MOST_BITS:
+        raise DecodeError(f"{where}: a whole number of {data.bit_length()} bits is too large")
 
 
 def kind_name(kind: type) -> str:
@@ -237,7 +252,7 @@ def _decimal(text: str, where: str) -> Decimal:
 
 def _missing(data: Json, where: str) -> Missing:
     if isinstance(data, Mapping) and data.keys() == {"missing"} and type(data["missing"]) is str:
-        return _known(data["missing"])
+        return _known(_text(data["missing"]))
     raise DecodeError(f"{where}: not a missing figure")
 
 
@@ -249,5 +264,8 @@ def _known(reason: str) -> Missing:
 
 def _estimated(data: Json, where: str) -> Estimated:
     if isinstance(data, Mapping) and data.keys() == {"value", "estimated"} and data["estimated"]:
+        if type(data["value"]) not in (int, float):
+            raise DecodeError(f"{where}: expected a number, got {kind_name(type(data['value']))}")
+        _check_size(data["value"], where)
         return Estimated(data["value"])
     raise DecodeError(f"{where}: not an estimate")

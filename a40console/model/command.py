@@ -98,6 +98,13 @@ COMMANDS: tuple[Command, ...] = (
         local=True,
     ),
     Command(
+        id="view.runs",
+        title="Runs",
+        help="Controlled experiments: those that run, what was found, and how two compare.",
+        key="7",
+        local=True,
+    ),
+    Command(
         id="view.pause",
         title="Pause or resume",
         help="Freeze what is drawn, or let it move again; readings keep arriving.",
@@ -333,6 +340,22 @@ COMMANDS: tuple[Command, ...] = (
         key="n",
         argument="text",
         available="service",
+    ),
+    Command(
+        id="experiment.compaction",
+        title="Compaction experiment",
+        help="Set and start it: which way of keeping the context small is the cheapest here.",
+        key="c",
+        available="service",
+        local=True,
+    ),
+    Command(
+        id="experiment.choose",
+        title="Experiment",
+        help="Choose one, set it, see what it costs and disturbs, and start it.",
+        key="b",
+        available="service",
+        local=True,
     ),
     Command(
         id="alarms.mute",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import secrets
 
-_OWN = re.compile(r"console-(canary|probe|api)-[0-9a-f]{8}")
+_OWN = re.compile(r"console-(canary|probe|api|run)-[0-9a-f]{8}")
 """Within the engine's id: vLLM makes `chatcmpl-console-…` of it."""
+
+RUN_SESSION = "a40console-run-"
+"""Begins the session's name of an experiment that goes through the gateway; its id follows."""
 
 
 def own_request_id(what: str) -> str:
-    """A fresh id for a request of the canary, the probe, or the look at the engine's API."""
+    """A fresh id for a request of the canary, the probe, a run, or the look at the engine's API."""
     return f"console-{what}-{secrets.token_hex(4)}"
 
 

@@ -234,14 +234,14 @@ class EngineOperator:
         """Start the same profile again in its own place, as it was asked for last."""
         profile = self._present_profile()
         rung = self.status.rung
-        return await self._replace(f"restart of {profile.name}", profile, drain_s, rung=rung)
+        return await self.replace_with(f"restart of {profile.name}", profile, drain_s, rung=rung)
 
     async def switch(self, name: str, drain_s: float | None = None) -> dict[str, str]:
         """Let another profile serve; puts the old one back if that fails."""
         running = self.status.profile if self.status.living else None
         same = running is not None and running.name == name
         what = f"switch to {name}{', which served already' if same else ''}"
-        result = await self._replace(what, self._find_profile(name), drain_s)
+        result = await self.replace_with(what, self._find_profile(name), drain_s)
         forget_turned(self._turned_file)
         return result | ({"again": f"{name} served already: it was started anew"} if same else {})
 
@@ -288,7 +288,7 @@ class EngineOperator:
         what, rung = f"speculation {mode}", self.status.rung
         if way.how == "restart":
             before = started_depth(self.status)
-            replaced = await self._replace(what, way.profile, drain_s, rung=rung)
+            replaced = await self.replace_with(what, way.profile, drain_s, rung=rung)
             return replaced | self._speculation.restarted(way, before)
         change = Change(what=what, profile=way.profile, rung=rung, drain_s=0.0, who=asking())
         with self._alone(change):
@@ -336,7 +336,7 @@ class EngineOperator:
         self._revival.let_go()
 
     async def _restart_with(self, file: Profile, drain_s: float | None) -> dict[str, str]:
-        return await self._replace(f"change of {file.name}", file, drain_s)
+        return await self.replace_with(f"change of {file.name}", file, drain_s)
 
     async def _take_over(self, file: Profile) -> None:
         change = Change(what=f"change of {file.name}", profile=file, drain_s=0.0, who=asking())
@@ -345,9 +345,10 @@ class EngineOperator:
                 status = take_over(self.status, file, self._runs, self._desired_file)
                 self._life.publish(status)
 
-    async def _replace(
-        self, what: str, profile: Profile, drain_s: float | None, *, rung: int = 0
+    async def replace_with(
+        self, what: str, profile: Profile, drain_s: float | None = None, *, rung: int = 0
     ) -> dict[str, str]:
+        """Let a profile serve, as it is given, in place of what serves; `what` is told of it."""
         bound_s = self._drain_s if drain_s is None else drain_s
         change = Change(what=what, profile=profile, rung=rung, drain_s=bound_s, who=asking())
         with self._alone(change):

@@ -38,6 +38,7 @@ from a40console.operations.profile_fix import offer_fix
 from a40console.paths import Paths, make_private
 from a40console.profiles.loader import load_profiles
 from a40console.rehearsal.day import Rehearsal
+from a40console.rehearsal.runs import RehearsedRuns
 from a40console.service.api import ControlApi
 from a40console.service.board import Board
 from a40console.service.chronicle import Chronicle
@@ -84,6 +85,7 @@ class Exhibit:
             commands=CommandTasks({}, journal),
             answers=_Answers(day, paths),
             session=day.sessions.detail,
+            more=RehearsedRuns(paths.ledger).reads(),
         )
         self._routes = httpx.ASGITransport(api.app())
 

@@ -76,9 +76,11 @@ class ControlApi:
         answers: Answers,
         session: SessionReader = no_sessions,
         more: Mapping[str, Endpoint] | None = None,
+        posts: Mapping[str, Endpoint] | None = None,
     ) -> None:
         self._session = session
         self._more = more or {}
+        self._posts = posts or {}
         self._board = board
         self._past = past
         self._commands = commands
@@ -106,7 +108,7 @@ class ControlApi:
                 *(Route(path, _guarded(endpoint)) for path, endpoint in reads.items()),
                 *(
                     Route(path, _guarded(endpoint), methods=["POST"])
-                    for path, endpoint in self._past.posts().items()
+                    for path, endpoint in (*self._past.posts().items(), *self._posts.items())
                 ),
                 Route("/v1/commands/{command}", _guarded(self._start), methods=["POST"]),
                 Route("/v1/logs/explain", _guarded(self._explain), methods=["POST"]),
@@ -194,4 +196,5 @@ async def _arguments(request: Request) -> dict[str, str]:
         raise UsageError("The command's body is not JSON", evidence=str(error)) from error
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise UsageError("A command's arguments are a JSON object of texts")
-    return data
+    # Half a character, which JSON may hold, could be neither written down nor told again.
+    return {name: value.encode(errors="replace").decode() for name, value in data.items()}

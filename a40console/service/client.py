@@ -13,8 +13,8 @@ import httpx
 
 from a40console.errors import ConsoleError, NoServiceError, RefusedError, TimedOutError
 from a40console.link.far import Far, far_of
+from a40console.model.calls import CALLABLE
 from a40console.model.codec import DecodeError, decode, encode
-from a40console.model.command import BY_ID
 from a40console.model.control import (
     ClientEnvironment,
     CommandResult,
@@ -40,6 +40,7 @@ from a40console.model.turning import TurningWay
 from a40console.paths import Paths, check_control_socket
 from a40console.service.caller import COMMAND_LINE, CONSOLE, WHO_HEADER, own_name
 from a40console.service.forbidding import forbidden_error
+from a40console.service.runs_client import RunCalls
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ _HELLO_TIMEOUT_S = 5.0
 """A service that does not even say who it is stands still."""
 
 
-class ServiceClient:
+class ServiceClient(RunCalls):
     """Speaks the control API over this user's Unix socket; every failure is a ConsoleError.
 
     `transport` replaces the socket in tests; `far` is the machine that a forwarded one leads to.
@@ -302,7 +303,7 @@ class ServiceClient:
         Raises:
             RefusedError: If it cannot be done as things are, or is forbidden.
         """
-        if self._forbidden and BY_ID[command].acts:
+        if self._forbidden and CALLABLE[command].acts:
             raise forbidden_error(command, self._forbidden)
         headers = {WHO_HEADER: own_name(self._role)}
         path = f"/v1/commands/{command}"

@@ -45,12 +45,14 @@ from a40console.service.journal import Journal, now
 from a40console.service.other_commands import other_handlers
 from a40console.service.past_api import PastRoutes
 from a40console.service.read_marks import ReadMarks
+from a40console.service.runs_side import ServiceSight, runs_side
 from a40console.service.self_report import self_report
 from a40console.service.standing import Standing
 from a40console.service.switch_api import switch_reads
 from a40console.service.tasks import CommandTasks
 from a40console.telemetry.host import HostSampler
 from a40console.telemetry.nvml import GpuSampler
+from a40console.telemetry.view import EngineView
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +110,26 @@ class Daemon:
         )
         self._operator.follow(self._engine_changed)
         self._shown_state = self._operator.status.state
+        self._first: asyncio.Task[None] | None = None
+        self._view: EngineView | None = None
+        self._runs = runs_side(
+            paths=paths,
+            operator=self._operator,
+            sight=ServiceSight(
+                board=self._board, gateway=self._gateway, read_view=lambda: self._view
+            ),
+            chronicle=self._chronicle,
+            settings=settings,
+            record=self._journal.record,
+            is_settled=self._is_settled,
+        )
         self.gateway_app = self._gateway.app
         self.control_app = self._control()
+
+    def _is_settled(self) -> bool:
+        """Whether it is known which engine runs, and it was looked at."""
+        found = self._first is not None and self._first.done()
+        return found and self._board.snapshot is not None
 
     def _around(self) -> Surroundings:
         return Surroundings(
@@ -135,8 +155,10 @@ class Daemon:
             others=other_handlers(
                 self._paths, self._status, self._gateway.sessions, self._journal.record
             )
-            | control_handlers(self._operator, self._around(), self._board, self._gateway),
+            | control_handlers(self._operator, self._around(), self._board, self._gateway)
+            | self._runs.handlers.table(),
         )
+        table = self._runs.handlers.guarded(handlers.table())
         answers = ServiceAnswers(
             paths=self._paths,
             journal=self._journal,
@@ -155,10 +177,15 @@ class Daemon:
         return ControlApi(
             board=self._board,
             past=past,
-            commands=CommandTasks(handlers.table(), self._journal, self._forbidden, self._status),
+            commands=CommandTasks(table, self._journal, self._forbidden, self._status),
             answers=answers,
             session=self._gateway.sessions.detail,
-            more=switch_reads(self._paths, self._board, self._starts, self._operator, drain_s),
+            more={
+                **switch_reads(self._paths, self._board, self._starts, self._operator, drain_s),
+                **self._runs.travel.reads(),
+                **self._runs.routes.reads(),
+            },
+            posts=self._runs.routes.posts(),
         ).app()
 
     @contextlib.asynccontextmanager
@@ -168,10 +195,14 @@ class Daemon:
         self._gpu.start()
         await self._chronicle.open()
         self._gateway.shelf.load()
+        await self._runs.travel.begin()
         first = self._first_engine().see_to(profile, start=engine)
+        self._first = asyncio.create_task(first, name="first engine")
         tasks = [
             asyncio.create_task(self._tick_for_ever(), name="snapshots"),
-            asyncio.create_task(first, name="first engine"),
+            self._first,
+            asyncio.create_task(self._runs.runs.queue.run(), name="runs"),
+            asyncio.create_task(self._runs.travel.run(), name="copies of runs"),
             asyncio.create_task(self._chronicle.run(), name="history"),
             asyncio.create_task(self._gateway.shelf.run(), name="sessions"),
         ]
@@ -193,6 +224,7 @@ class Daemon:
             self._journal.record("service.stopped", f"the service stops; {left}")
             await self._gateway.shelf.save()
             await self._chronicle.close()
+            await self._runs.runs.ledger.close()
 
     def _first_engine(self) -> FirstEngine:
         return FirstEngine(
@@ -256,7 +288,7 @@ class Daemon:
 
     def _parts(self, status: EngineStatus, traffic: Traffic, now_s: float) -> Parts:
         """What each part knows at this instant."""
-        view = traffic.view
+        self._view = view = traffic.view
         sessions = self._gateway.sessions_of(traffic, self._books.terms(status.profile))
         self._seq += 1
         return Parts(

@@ -13,6 +13,7 @@ from pathlib import Path
 from a40console.engines.launching import KEEPER_SCRIPT, end_keeper
 from a40console.engines.tree import ProcessId, ProcFs
 from a40console.paths import DEMO_MARK, Paths
+from a40console.service.run_process import end_runs
 
 LOOK_EVERY_S = 1.0
 ENDING_TAKES_S = 5.0
@@ -91,6 +92,7 @@ async def end_with_owner(paths: Paths, demo: Demo, stop: Callable[[], Awaitable[
             _begin(demo.ending)
     finally:
         await stop()
+        end_runs(paths.runs)
         end_unrecorded(paths.engine_runs)
 
 

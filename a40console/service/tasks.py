@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from a40console.errors import ConsoleError, Exit, UsageError
-from a40console.model.command import BY_ID
+from a40console.model.calls import CALLABLE
 from a40console.model.control import CommandResult, Trouble
 from a40console.operations.status import EngineStatus
 from a40console.operations.who import ask_as, asking, is_told
@@ -56,10 +56,10 @@ class CommandTasks:
                 f"The service has no command {command}",
                 evidence="It has " + ", ".join(sorted(self._handlers)),
             )
-        known = {BY_ID[command].argument, *BY_ID[command].options}
+        known = {CALLABLE[command].argument, *CALLABLE[command].options}
         if unknown := arguments.keys() - known:
             raise UsageError(f"{command} takes no argument {min(unknown)}")
-        if self._forbidden and BY_ID[command].acts:
+        if self._forbidden and CALLABLE[command].acts:
             text = f"{command}: read-only"
             data = {"who": who, "evidence": self._forbidden}
             self._journal.record("command.refused", text, "info", data)
@@ -145,7 +145,7 @@ class CommandTasks:
 
     def _note_done(self, ended: CommandResult, before: str) -> None:
         """Write down who did it, where the command itself does not."""
-        if not BY_ID[ended.command].acts or not (who := asking()):
+        if not CALLABLE[ended.command].acts or not (who := asking()):
             return
         told = ended.result.get("report") or next(iter(ended.result.values()), "done")
         data = {"who": who, "before": before, "after": self._read_status().in_words, "result": told}

@@ -35,6 +35,7 @@ from a40console.model.codec import decode
 from a40console.paths import Paths, locate
 from a40console.service.daemon import Daemon
 from a40console.service.demo_owner import Demo, end_unrecorded, goes_on
+from a40console.service.run_process import end_runs
 from a40console.service.supervisor import remove_socket
 
 DATE_PERIOD_S = 1.0
@@ -101,6 +102,7 @@ def main(arguments: list[str]) -> int:
 def _work(paths: Paths, orders: Orders) -> int:
     demo = orders.demo
     if orders.failures and demo is not None and not goes_on(paths.home, demo.owner):
+        end_runs(paths.runs)
         end_unrecorded(paths.engine_runs)
         return 0
     daemon = Daemon(

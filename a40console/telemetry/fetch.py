@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
+from a40console.files import parse_json
 from a40console.model.engine import Endpoint
 
 LARGEST_BODY_BYTES = 8 * 1024 * 1024
@@ -56,7 +56,7 @@ class Answer:
             SourceError: When it is none.
         """
         try:
-            value = json.loads(self.text)
+            value = parse_json(self.text)
         except ValueError as error:
             raise SourceError(f"{self.path} answers no JSON: {error}") from error
         if not isinstance(value, dict):

@@ -12,6 +12,7 @@ from a40console.model.command import Command
 from a40console.model.control import CommandResult, Trouble
 from a40console.model.figures import Missing
 from a40console.model.instants import iso_utc
+from a40console.model.run_copies import told as told_left
 from a40console.model.switch_cost import told as told_cost
 from a40console.tui import dialogs
 from a40console.tui.availability import why_not
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.5
 _LONGEST_EVIDENCE = 160
+_RUNS_LEFT_WAIT_S = 2.0
 
 Handler = Callable[["ConsoleApp", Command], Awaitable[None]]
 
@@ -65,7 +67,7 @@ async def ask_service(app: ConsoleApp, command: Command) -> None:
         if chosen is None:
             return
         arguments[command.argument] = chosen
-    cost = await _switch_cost(app, command, arguments)
+    cost = (*await _switch_cost(app, command, arguments), *await _runs_left(app, command))
     if command.confirm and not await dialogs.confirm(
         app,
         command,
@@ -170,6 +172,21 @@ async def _switch_cost(
         return (f"What it costs cannot be told: {error.message}.",)
 
 
+async def _runs_left(app: ConsoleApp, command: Command) -> tuple[str, ...]:
+    """Which runs the machine would take with it, before it is given back; none else.
+
+    A service that does not know, or stands still, keeps nobody from ending it.
+    """
+    if command.id not in {"engine.stop", "service.stop"}:
+        return ()
+    try:
+        async with asyncio.timeout(_RUNS_LEFT_WAIT_S):
+            client = await app.feed.client()
+            return told_left(await client.runs_left())
+    except (ConsoleError, TimeoutError):
+        return ()
+
+
 async def _test_request(app: ConsoleApp, command: Command) -> None:
     said = ActionToast(app, command.title)
     said.say("Sent; waiting for the answer.")
@@ -264,6 +281,12 @@ async def _speculation(app: ConsoleApp, command: Command) -> None:
         await carry_out(app, command, {"mode": mode})
 
 
+async def _experiment(app: ConsoleApp, command: Command) -> None:
+    from a40console.tui.screens.run_starting import set_experiment
+
+    await set_experiment(app, command)
+
+
 HANDLERS: dict[str, Handler] = {
     "alarms.mute": _mute,
     "request.abort": _abort,
@@ -272,6 +295,8 @@ HANDLERS: dict[str, Handler] = {
     "engine.apply": _apply,
     "engine.speculation": _speculation,
     "slot.show": show_slot,
+    "experiment.compaction": _experiment,
+    "experiment.choose": _experiment,
     "request.test": _test_request,
     "client.env": _environment,
     "doctor.run": _doctor,

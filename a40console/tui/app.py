@@ -84,6 +84,12 @@ def _sessions_screen() -> Screen[None]:
     return SessionsScreen()
 
 
+def _runs_screen() -> Screen[None]:
+    from a40console.tui.screens.runs import RunsScreen
+
+    return RunsScreen()
+
+
 def _why_screen() -> Screen[None]:
     from a40console.tui.screens.explain import ExplainScreen
 
@@ -113,6 +119,7 @@ class ConsoleApp(TerminalApp):
         "events": _events_screen,
         "cost": _cost_screen,
         "sessions": _sessions_screen,
+        "runs": _runs_screen,
         "why": _why_screen,
     }
     DEFAULT_MODE = "overview"

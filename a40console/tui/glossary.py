@@ -13,6 +13,7 @@ MARKS: tuple[tuple[str, str], ...] = (
     ("◆", "A note of yours."),
     ("•", "An event that is new since you last read them."),
     ("●", "In the list of sessions: its text is written to files."),
+    ("*", "In a run's settings: not as its preset has it."),
     ("│", "In a session's window: where its client sums its history up by itself."),
     ("« »", "In a turn's bar: it is longer than drawn."),
 )

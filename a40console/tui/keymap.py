@@ -44,6 +44,8 @@ SHORT: Mapping[str, str] = {
     "time.longer": "longer",
     "digest.show": "unread",
     "note.add": "note",
+    "experiment.compaction": "compaction",
+    "experiment.choose": "bench",
     "alarms.mute": "mute",
     "help.show": "help",
     "console.quit": "leave",

@@ -43,6 +43,7 @@ from a40console.model.turning import TurningWay
 from a40console.paths import locate, make_private
 from tests import make_session, make_sessions
 from tests import make_snapshot as make
+from tests.commands.stub_runs import StubRuns
 from tests.tui import fake_past
 
 TOKEN = "secret-token-of-the-gateway"
@@ -98,6 +99,9 @@ class Script:
     sessions: bool = False
     """Whether clients' sessions are known."""
 
+    runs: bool = False
+    """Whether runs are known."""
+
     interval_s: float = 0.1
     log_file: str | None = None
     exit_code: int | None = None
@@ -129,6 +133,7 @@ class StubService:
         self._ends_at: dict[str, float] = {}
         self._arguments: dict[str, dict[str, str]] = {}
         self._began = time.monotonic()
+        self._runs = StubRuns(known=script.runs)
         self.gateway_url: str | None = None
         self.stopping = asyncio.Event()
 
@@ -152,6 +157,7 @@ class StubService:
                 Route("/v1/switch-cost", self._switch_cost),
                 Route("/v1/speculation-way", self._way),
                 Route("/v1/logs", self._logs),
+                *self._runs.routes(),
                 Route("/v1/commands/{name}", self._start, methods=["POST"]),
                 Route("/v1/commands/{name}", self._result),
             ]
@@ -361,6 +367,8 @@ class StubService:
             )
 
     def _done(self, result: CommandResult) -> dict[str, str]:
+        if result.command.startswith(("runs.", "hypotheses.")):
+            return self._runs.done(result.command, self._arguments[result.id])
         if result.command == "sessions.capture":
             return {"report": f"Asked for: {self._arguments[result.id]['session']}"}
         if result.command == "note.add":

@@ -37,6 +37,9 @@ time.sleep(60)
 """
 """Holds the lock as a service does, and heeds nothing."""
 
+MODULE = ("-P", "-m", "a40console.service.run_child")
+"""The words by which the process of a run is known."""
+
 
 @pytest.fixture
 def paths() -> Iterator[Paths]:
@@ -82,6 +85,26 @@ async def test_service_and_engine_end_and_the_onlooker_stays(
             assert not paths.home.exists()
     finally:
         for process in (service, onlooker):
+            process.kill()
+            process.wait()
+
+
+async def test_a_run_that_measures_ends_with_the_demo_and_another_homes_does_not(
+    paths: Paths, tmp_path: Path
+) -> None:
+    """It is in a session of its own, and would go on against a URL for hours."""
+    (paths.home / DEMO_MARK).touch()
+    paths.service_lock.touch()
+    ours, theirs = (
+        begin(sys.executable, "-c", "import time; time.sleep(60)", *MODULE, str(runs / "run-1"))
+        for runs in (paths.runs, tmp_path / "state" / "runs")
+    )
+    try:
+        await end(paths)
+        assert ours.wait(5) == -signal.SIGKILL
+        assert theirs.poll() is None, "it is the operator's"
+    finally:
+        for process in (ours, theirs):
             process.kill()
             process.wait()
 

@@ -20,7 +20,7 @@ from tests.commands.console_process import CONSOLE, Run, Service
 
 COMMANDS = [
     *("serve", "stop", "status", "watch", "why", "wait", "ask"),
-    *("events", "note", "history", "digest", "cost", "sessions"),
+    *("events", "note", "history", "digest", "cost", "run", "runs", "sessions"),
     *("env", "profiles", "models", "engine", "doctor", "attach", "demo", "links", "endpoint"),
 ]
 HEAVY = ("httpx", "pydantic", "textual", "starlette", "aiohttp", "uvicorn", "rich", "asyncio")

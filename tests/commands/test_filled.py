@@ -29,6 +29,13 @@ EMPTY = [
     *(("profiles", "check", ""), ("models", "fetch", ""), ("models", "delete", " ")),
     *(("ask", ""), ("note", ""), ("wait", "")),
     *(("sessions", "show", ""), ("sessions", "capture", ""), ("links", "close", "")),
+    *(("run", "cancel", ""), ("run", "follow", ""), ("runs", "list", "--experiment", "")),
+    *(("runs", "show", ""), ("runs", "compare", "", ""), ("runs", "note", "", "")),
+    *(("runs", "invalidate", "", ""), ("runs", "export", ""), ("runs", "export", "-o", "")),
+    *(("runs", "import", ""), ("runs", "hypotheses", "add", "")),
+    ("runs", "hypotheses", "conclude", "--run", ""),
+    ("runs", "hypotheses", "conclude", "--why", ""),
+    *(("runs", "pull", ""), ("runs", "pull", "--ssh", ""), ("runs", "pull", "--there", "")),
 ]
 
 

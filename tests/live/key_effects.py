@@ -121,6 +121,25 @@ def note(tui: Tmux, live: Console) -> None:
     live.wait_for(lambda: "pruning is off" in live.succeed("events"), 10)
 
 
+def runs(tui: Tmux, live: Console) -> None:
+    press(tui, "view.runs")
+    tui.wait_for("No experiment has been run yet")
+
+
+def compaction(tui: Tmux, live: Console) -> None:
+    press(tui, "experiment.compaction")
+    tui.wait_for(lambda screen: "s start" in screen and "arms" in screen)
+    tui.press("Escape")
+    tui.wait_for(lambda screen: "s start" not in screen)
+
+
+def experiment(tui: Tmux, live: Console) -> None:
+    press(tui, "experiment.choose")
+    tui.wait_for(lambda screen: "escape cancel" in screen and "?" in screen)
+    tui.press("Escape")
+    tui.wait_for(lambda screen: "escape cancel" not in screen)
+
+
 def mute(tui: Tmux, live: Console) -> None:
     press(tui, "alarms.mute")
     tui.wait_for("alarms off")
@@ -290,6 +309,7 @@ EFFECTS: dict[str, Callable[[Tmux, Console], None]] = {
     "view.events": journal,
     "view.cost": cost,
     "view.sessions": sessions,
+    "view.runs": runs,
     "sessions.capture": capture,
     "view.pause": pause,
     "slot.show": one_request,
@@ -299,6 +319,8 @@ EFFECTS: dict[str, Callable[[Tmux, Console], None]] = {
     "time.shorter": span,
     "time.longer": span,
     "note.add": note,
+    "experiment.compaction": compaction,
+    "experiment.choose": experiment,
     "alarms.mute": mute,
     "engine.start": start,
     "engine.stop": stop,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.model.codec import DecodeError, decode, encode
+from a40console.model.codec import DecodeError, decode, decode_as, encode
 from a40console.model.engine import EngineState
 from a40console.model.figures import Estimated, Figure, Missing, Text
 
@@ -110,3 +110,19 @@ def test_a_number_without_end_is_refused_where_it_is_read(text: str) -> None:
 def test_a_price_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(DecodeError):
         decode(Decimal, text)
+
+
+def test_what_could_not_be_written_again_is_not_read() -> None:
+    """Half a character is replaced; a number that nothing computes with is no number."""
+    assert decode_as(str, "a\ud800é", "text") == "a?é"
+    assert decode_as(dict[str, str], {"\ud800": "\udfff"}, "table") == {"?": "?"}
+    assert decode_as(Missing, {"missing": "\ud800"}, "figure") == Missing("?")
+    for kind, value in (
+        (int, 10**400),
+        (float, -(10**400)),
+        (Estimated, {"value": 10**400, "estimated": True}),
+        (Estimated, {"value": "<b>", "estimated": True}),
+        (Estimated, {"value": float("nan"), "estimated": True}),
+    ):
+        with pytest.raises(DecodeError):
+            decode_as(kind, value, "figure")

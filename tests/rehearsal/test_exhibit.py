@@ -52,3 +52,18 @@ async def test_its_seconds_add_up_to_what_the_engine_generated(
     assert speeds == pytest.approx(counted)
     means = [number(one.throughput.generation_tokens_per_s) or 0.0 for one in day.snapshots]
     assert max(speeds) > max(means), "a second's own speed is no mean of five"
+
+
+async def test_its_runs_are_those_that_others_wrote_down_and_marked(
+    day: Rehearsal, paths: Paths
+) -> None:
+    client = Exhibit(day, paths).client()
+    try:
+        runs = await client.runs()
+        assert runs
+        assert all(run.reference for run in runs)
+        assert (await client.run(runs[0].id)).id == runs[0].id
+        assert await client.hypotheses()
+        assert await client.run_records(runs[0].id) == (0, ())
+    finally:
+        await client.close()

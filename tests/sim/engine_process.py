@@ -20,7 +20,9 @@ TOKEN = "plugin-token"
 class SimProcess:
     """One engine; `http` speaks with it once it serves."""
 
-    def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
+    def __init__(
+        self, folder: Path, words: tuple[str, ...], model: str = "qwen3-coder-30b"
+    ) -> None:
         self.socket = folder / "engine.sock"
         token = folder / "token"
         token.write_text(TOKEN)
@@ -28,7 +30,7 @@ class SimProcess:
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "a40console.sim", "serve", "x/qwen3-coder-30b"),
+                    *(sys.executable, "-m", "a40console.sim", "serve", f"x/{model}"),
                     *("--uds", str(self.socket), "--start-s", "0.2", *words),
                 ],
                 stdout=output,
@@ -53,10 +55,12 @@ class SimProcess:
 
 
 @contextmanager
-def sim_process(*words: str, ready: bool = True) -> Iterator[SimProcess]:
+def sim_process(
+    *words: str, ready: bool = True, model: str = "qwen3-coder-30b"
+) -> Iterator[SimProcess]:
     """An engine in a short private folder."""
     folder = Path(tempfile.mkdtemp(prefix="a40s-", dir="/tmp"))
-    made = SimProcess(folder, words)
+    made = SimProcess(folder, words, model)
     try:
         if ready:
             made.wait_ready()

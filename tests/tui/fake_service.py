@@ -32,6 +32,7 @@ from a40console.service.client import ServiceClient
 from a40console.service.connecting import client_environment
 from tests import make_snapshot as make
 from tests.tui import fake_past
+from tests.tui.fake_runs import FakeRuns
 
 
 class FakeService:
@@ -64,6 +65,7 @@ class FakeService:
         )
         self.sessions: dict[str, SessionDetail] = {}
         self.sessions_asked: list[str] = []
+        self.runs = FakeRuns()
         self.commands: list[tuple[str, dict[str, str]]] = []
         self.results: dict[str, CommandResult] = {}
         self.refusals: dict[str, Trouble] = {}
@@ -107,10 +109,16 @@ class FakeService:
         path = request.url.path
         if path == "/v1/snapshots":
             return httpx.Response(200, content=self._stream())
-        if path.startswith("/v1/commands/"):
-            return self._command(request, path.removeprefix("/v1/commands/"))
-        if path.startswith("/v1/sessions/"):
-            return self._session(path.removeprefix("/v1/sessions/"))
+        below: dict[str, Callable[[str], httpx.Response]] = {
+            "/v1/commands/": lambda name: self._command(request, name),
+            "/v1/sessions/": self._session,
+            "/v1/run": lambda _: self.runs.answer(request),
+            "/v1/experiments": lambda _: self.runs.answer(request),
+            "/v1/hypotheses": lambda _: self.runs.answer(request),
+        }
+        for begin, answer_below in below.items():
+            if path.startswith(begin):
+                return answer_below(path.removeprefix(begin))
         if path == "/v1/logs/explain":
             return self._explain(json.loads(request.content))
         special: dict[str, Callable[[], httpx.Response]] = {

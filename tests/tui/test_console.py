@@ -254,7 +254,7 @@ async def test_a_key_pressed_twice_opens_one_dialog() -> None:
         await dialog(app, pilot, TextDialog)
 
 
-@pytest.mark.parametrize("key", ["2", "3", "4", "5", "w"])
+@pytest.mark.parametrize("key", ["2", "3", "4", "5", "7", "w"])
 async def test_leaving_while_a_view_still_reads_is_no_crash(key: str) -> None:
     """Its reader may come back to a screen that is being taken down."""
     for part in range(6):

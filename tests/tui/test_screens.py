@@ -19,6 +19,7 @@ SHOWN = {
     "3": "200 lines",
     "4": "engine.adopted",
     "5": "14:00",
+    "7": "Time of each request",
     "w": "Could not be judged",
 }
 """What stands on a view once its answers came."""
@@ -75,7 +76,7 @@ def test_no_service(snap_compare: Any, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("key", ["2", "3", "4", "5", "w"])
+@pytest.mark.parametrize("key", ["2", "3", "4", "5", "7", "w"])
 def test_other_views(snap_compare: Any, key: str, size: tuple[int, int]) -> None:
     """Each view once what it asks the service for is there."""
     app, _ = console(make.snapshot(), Clock())

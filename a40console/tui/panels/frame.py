@@ -29,7 +29,7 @@ _HINTED = tuple(
     and not command.id.startswith(_MOVES)
 ) + tuple(command for command in COMMANDS if command.id in {"view.pause", "slot.show"})
 _LEAVING = tuple(command for command in COMMANDS if command.id in _ALWAYS)
-_OVERVIEW, _SESSIONS = "view.overview", "view.sessions"
+_OVERVIEW, _SESSIONS, _RUNS = "view.overview", "view.sessions", "view.runs"
 _ASIDE = "limit.why"
 """The view that is no tab: one goes back from it."""
 
@@ -163,10 +163,15 @@ def hints(reading: Reading, size: Size, view: str = _OVERVIEW) -> list[Line]:
 
 
 def _belongs(command: Command, view: str) -> bool:
-    """Whether a command works on what a view shows: charts, a table of requests, sessions."""
+    """Whether a command works on what a view shows: charts, a table of requests, sessions.
+
+    Among the runs the note's key writes about a run.
+    """
     noun = command.id.partition(".")[0]
     if command.id == "request.abort":
         return view == _OVERVIEW
+    if command.id == "note.add":
+        return view != _RUNS
     views = {"time": (_OVERVIEW,), "slot": (_OVERVIEW, _SESSIONS), "sessions": (_SESSIONS,)}
     return view in views.get(noun, (view,))
 

@@ -40,6 +40,27 @@ _SESSION_KEYS = (
 )
 
 
+_RUN_KEYS = (
+    ("enter", "The run under the cursor alone, with all it found; escape goes back."),
+    ("p", "The next of its plots; while it runs, the next thing that is drawn of each request."),
+    ("v", "Mark a run, then on another: both side by side, and in what they differ."),
+    ("x", "Cancel a run that waits or is under way; what it has measured is kept."),
+    ("n", "Write a line about the run, kept with it."),
+    ("f", "Write a report into a file: HTML with plots, Markdown, CSV or JSON."),
+    ("i", "Mark the run invalid, with the reason."),
+    ("h", "Hypotheses: n adds one; enter concludes one, by the run under the cursor."),
+    ("s", "In the settings of an experiment: start it; ← and → change a row, enter edits it."),
+)
+
+
+_THERE = (
+    ("In the logs", _LOG_KEYS),
+    ("In the events", _EVENT_KEYS),
+    ("In the sessions", _SESSION_KEYS),
+    ("In the runs", _RUN_KEYS),
+)
+
+
 def _section(title: str) -> list[Line]:
     return [(), line(Span(title, Role.LABEL))]
 
@@ -72,15 +93,10 @@ def manual(keys: Keymap, width: int) -> list[Line]:
         lines += _entry(keys.hint(command.id) or "–", text, width, 5)
     lines += _entry("ctrl+p", "Palette: every command by name.", width, 5)
     lines += _entry("tab", "Next panel; the line above the keys names its source.", width, 5)
-    lines += _section("In the logs")
-    for key, text in _LOG_KEYS:
-        lines += _entry(key, text, width, 5)
-    lines += _section("In the events")
-    for key, text in _EVENT_KEYS:
-        lines += _entry(key, text, width, 5)
-    lines += _section("In the sessions")
-    for key, text in _SESSION_KEYS:
-        lines += _entry(key, text, width, 5)
+    for title, keys_there in _THERE:
+        lines += _section(title)
+        for key, text in keys_there:
+            lines += _entry(key, text, width, 5)
     lines += _section("Marks")
     for mark, text in MARKS:
         lines += _entry(mark, text, width, 5)

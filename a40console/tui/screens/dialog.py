@@ -87,12 +87,17 @@ class Dialog(ModalScreen[Result]):
         """Give the text the rows it needs, or those that there are; then it scrolls."""
         if not self.query("#text"):
             return  # closing: what was inside is gone already
-        width = min(_WIDTH, self.size.width - 4) - _FRAME_COLUMNS
+        width = self.text_width
         frame = _FRAME_ROWS + _BUTTON_ROWS * len(self.query("#buttons"))
         self.query_one("#dialog").styles.width = width + _FRAME_COLUMNS
         self.query_one("#scroll").styles.height = max(
             1, min(self.query_one("#text", Fitted).rows_at(width), self.size.height - frame)
         )
+
+    @property
+    def text_width(self) -> int:
+        """Cells that the text has once the frame has its width, the scrollbar beside it."""
+        return min(_WIDTH, self.size.width - 4) - _FRAME_COLUMNS
 
     def action_close(self) -> None:
         """Close without an answer."""

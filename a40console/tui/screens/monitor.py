@@ -56,6 +56,8 @@ class MonitorScreen(Screen[None]):
 
     def show(self, reading: Reading) -> None:
         """Draw a reading on every panel."""
+        if not self.query("#clock"):
+            return  # it is being taken down
         self.make_room_for_clock(reading)
         for panel in self._panels:
             panel.show(reading)

@@ -1,0 +1,1 @@
+"""What was measured, kept: runs, samples, verdicts, notes and hypotheses in one SQLite file."""
