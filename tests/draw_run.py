@@ -23,6 +23,12 @@ TIMEOUT_S = 600.0
 ENOUGH = 20
 """Turns of the second arm."""
 
+LENGTHS = "2400;600/120*40"
+"""A session that passes the preset's threshold and takes a minute or two an arm."""
+
+SEEN = "b cc-"
+"""The second arm's curve is named, at every size."""
+
 
 async def draw(live: Console, folder: Path) -> None:
     """One picture a size, once there are two curves."""
@@ -34,7 +40,7 @@ async def draw(live: Console, folder: Path) -> None:
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
             deadline_s = time.monotonic() + TIMEOUT_S
-            while "by request" not in in_cells(app):
+            while SEEN not in in_cells(app):
                 assert time.monotonic() < deadline_s, in_cells(app)
                 await asyncio.sleep(1)
             await asyncio.sleep(1)
@@ -56,6 +62,7 @@ async def _two_arms(live: Console) -> None:
             ]
             if len(set(arms)) > 1 and arms.count(arms[-1]) > ENOUGH:
                 return
+            assert run.state in {"queued", "running"}, run
             assert time.monotonic() < deadline_s, run
             await asyncio.sleep(1)
 
@@ -66,7 +73,8 @@ def main(folder: Path) -> None:
     with console() as live:
         live.serve("--profile", PROFILE)
         live.succeed("wait", "ready", "--timeout", "120", timeout_s=130)
-        live.succeed("run", "compaction", "--preset", "quick", "--yes", "--detach")
+        quick = ("--preset", "quick", "--set", f"lengths={LENGTHS}")
+        live.succeed("run", "compaction", *quick, "--yes", "--detach")
         asyncio.run(draw(live, folder))
 
 

@@ -29,6 +29,7 @@ _DIRECTIONS = re.compile("[\\u202a-\\u202e\\u2066-\\u2069]")
 """Embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9)."""
 
 WIDTH_WITHOUT_TERMINAL = 120
+NARROWEST_TEXT, WIDEST_TEXT = 60, 120
 
 LINE_STYLES = {
     "title": "bold",
@@ -104,6 +105,11 @@ def terminal_width() -> int:
     if stdout_is_terminal():
         return shutil.get_terminal_size().columns
     return WIDTH_WITHOUT_TERMINAL
+
+
+def text_width() -> int:
+    """Columns for tables and sentences: the terminal's, as far as they can be read in them."""
+    return max(NARROWEST_TEXT, min(terminal_width(), WIDEST_TEXT))
 
 
 def echo_text(invocation: Invocation, text: str) -> None:

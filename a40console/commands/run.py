@@ -17,29 +17,35 @@ from a40console.commands.asking import confirm, yes_option
 from a40console.commands.invocation import Invocation, json_option
 from a40console.commands.number import NumberRange
 from a40console.commands.output import (
+    echo_text,
     note,
     print_json,
     print_lines,
     stderr_is_terminal,
-    terminal_width,
+    text_width,
 )
 from a40console.commands.progress import Progress
 from a40console.commands.run_progress import follow
-from a40console.commands.run_text import full
+from a40console.commands.run_text import conclusion
 from a40console.commands.run_words import parameter_help, plan_lines
 from a40console.commands.running import ensure_service
 from a40console.commands.serving import serving_engine
-from a40console.errors import Exit, RefusedError, UsageError
+from a40console.errors import Exit, NotServingError, RefusedError, UsageError
 from a40console.model.codec import encode
-from a40console.model.experiment import PRESETS, Experiment
-from a40console.model.run import Run, RunPlan, RunSpec, RunTarget, TargetKind
-from a40console.model.run_result import RunResult
+from a40console.model.experiment import MOST_MINUTES, MOST_USD, PRESETS, Experiment
+from a40console.model.figures import Missing
+from a40console.model.run import Run, RunSpec, RunTarget, TargetKind
 from a40console.service.client import ServiceClient
 
 KEY_VARIABLE = "A40CONSOLE_TARGET_TOKEN"
 """Holds the key of a URL's server: a key never belongs on a command line."""
 
-NARROWEST, WIDEST = 60, 120
+PLAN_HELP = "Say what it takes, and start no run and no engine: the service, if need be."
+WAYS = "--when idle waits until nobody works; --yes accepts what it does."
+
+CHECKS = frozenset({"lossless", "protocol"})
+"""Experiments that pass only where all was tried. The canary is none of them: as at a start, what
+an engine does not offer is skipped, and it passes without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +125,7 @@ def _experiment_command(offer: Experiment) -> click.Command:
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What every experiment may be told."""
-    number = NumberRange(min=0, min_open=True)
+    number = NumberRange(min=0, min_open=True, max=MOST_MINUTES)
     options = (
         click.option("--preset", type=click.Choice(PRESETS), default="standard", show_default=True),
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter."),
@@ -144,7 +150,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="idle: wait until nobody works with the engine.",
         ),
         click.option("--note", default="", metavar="TEXT", help="Kept with the run."),
-        click.option("--plan", "only_plan", is_flag=True, help="Say what it takes; start nothing."),
+        click.option("--plan", "only_plan", is_flag=True, help=PLAN_HELP),
         click.option("--detach", is_flag=True, help="Queue it and return at once."),
         yes_option,
         json_option,
@@ -155,6 +161,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _spec(experiment: str, given: Mapping[str, Any]) -> RunSpec:
+    if given["url"] is not None and not given["url"].strip():
+        raise UsageError("--url names no server", remedy="Say it as http://HOST:PORT")
     if given["url"] and given["gateway"]:
         raise UsageError("A run goes to a URL or through the gateway, not both")
     kind: TargetKind = "url" if given["url"] else "gateway" if given["gateway"] else "engine"
@@ -197,8 +205,9 @@ def _dollars(text: str | None) -> Decimal | None:
         value = Decimal(text.removeprefix("$"))
     except InvalidOperation:
         value = Decimal(0)
-    if not value.is_finite() or value <= 0:
-        raise UsageError(f"--max-usd takes dollars above 0, not {text!r}")
+    plain = text.isascii() and "_" not in text and value.is_finite()
+    if not plain or not 0 < float(value) <= MOST_USD:
+        raise UsageError(f"--max-usd takes dollars above 0 and at most {MOST_USD:,}, not {text!r}")
     return value
 
 
@@ -224,12 +233,10 @@ async def _run(invocation: Invocation, spec: RunSpec, asked: Asked, began: list[
     service = await ensure_service(invocation.paths, quiet=asked.as_json, engine=needs_engine)
     async with service as client:
         if needs_engine:
-            await serving_engine(client, invocation, timeout_s=None, quiet=asked.as_json)
-        spec, plan = await _agreed(client, spec, asked)
+            await _see_to_engine(client, invocation, quiet=asked.as_json)
         if asked.only_plan:
-            if asked.as_json:
-                print_json({"spec": encode(spec), "plan": encode(plan)})
-            return Exit.REFUSED if plan.refusal else Exit.DONE
+            return await _tell_plan(client, invocation, spec, as_json=asked.as_json)
+        spec = await _agreed(client, spec, as_json=asked.as_json)
         key = os.environ.get(KEY_VARIABLE, "") if spec.target.kind == "url" else ""
         arguments = {"spec": json.dumps(encode(spec))} | ({"key": key} if key else {})
         progress = Progress(quiet=True)
@@ -239,7 +246,7 @@ async def _run(invocation: Invocation, spec: RunSpec, asked: Asked, began: list[
             if asked.as_json:
                 print_json({"id": run_id, "report": result.result["report"]})
             else:
-                print_result(result, "", as_json=False)
+                echo_text(invocation, result.result["report"])
             return Exit.DONE
         began.append(run_id)
         run = await follow(client, run_id, quiet=asked.as_json)
@@ -247,30 +254,63 @@ async def _run(invocation: Invocation, spec: RunSpec, asked: Asked, began: list[
         return _concluded(invocation, run, as_json=asked.as_json)
 
 
-async def _agreed(client: ServiceClient, spec: RunSpec, asked: Asked) -> tuple[RunSpec, RunPlan]:
-    """The spec as the operator agrees to it, with its plan, which is told.
+async def _see_to_engine(client: ServiceClient, invocation: Invocation, *, quiet: bool) -> None:
+    """Let the engine serve, but where a run has it in hand: that one lets it serve again.
+
+    Raises:
+        ConsoleError: If it does not.
+    """
+    try:
+        await serving_engine(client, invocation, timeout_s=None, quiet=quiet)
+    except (NotServingError, RefusedError):
+        runs = await client.runs()
+        if not any(run.state == "running" and run.spec.target.kind != "url" for run in runs):
+            raise
+
+
+async def _tell_plan(
+    client: ServiceClient, invocation: Invocation, spec: RunSpec, *, as_json: bool
+) -> Exit:
+    """Print a plan, and what would let a refused one start."""
+    plan = await client.plan_run(spec)
+    if as_json:
+        print_json({"spec": encode(spec), "plan": encode(plan)})
+        return Exit.REFUSED if plan.refusal else Exit.DONE
+    for sentence in plan_lines(spec, plan):
+        echo_text(invocation, sentence)
+    if not plan.refusal:
+        return Exit.DONE
+    if not (await client.plan_run(_accepting(spec))).refusal:
+        echo_text(invocation, f"  {WAYS}")
+    return Exit.REFUSED
+
+
+async def _agreed(client: ServiceClient, spec: RunSpec, *, as_json: bool) -> RunSpec:
+    """The spec as the operator agrees to it; its plan is told.
 
     Raises:
         RefusedError: If it cannot be run as asked.
     """
     plan = await client.plan_run(spec)
-    if not asked.as_json:
-        for sentence in plan_lines(spec, plan):
+    if not as_json:
+        for sentence in plan_lines(spec, replace(plan, refusal="")):
             note(sentence)
-    if not plan.refusal or asked.only_plan:
-        return spec, plan
-    accepting = replace(spec, accept_intrusion=True)
-    accepted = await client.plan_run(accepting)
-    if accepted.refusal or asked.as_json or not stderr_is_terminal():
+    if not plan.refusal:
+        return spec
+    is_final = bool((await client.plan_run(_accepting(spec))).refusal)
+    if is_final or as_json or not stderr_is_terminal():
         raise RefusedError(
             f"The run is refused: {plan.refusal}",
-            evidence=" ".join(plan.consequences),
-            remedy=""
-            if accepted.refusal
-            else "Start it when nobody works: --when idle; or accept what it does: --yes",
+            evidence=" ".join(plan.consequences) if as_json else "",
+            remedy="" if is_final else WAYS,
         )
-    confirm(f"{plan.refusal}. Start it all the same?", yes=False)
-    return accepting, accepted
+    note(f"{plan.refusal[0].upper()}{plan.refusal[1:]}. {WAYS}")
+    confirm("Start it all the same?", yes=False)
+    return _accepting(spec)
+
+
+def _accepting(spec: RunSpec) -> RunSpec:
+    return replace(spec, accept_intrusion=True)
 
 
 def _concluded(invocation: Invocation, run: Run, *, as_json: bool) -> Exit:
@@ -278,12 +318,17 @@ def _concluded(invocation: Invocation, run: Run, *, as_json: bool) -> Exit:
     if as_json:
         print_json(run)
     else:
-        width = min(max(terminal_width(), NARROWEST), WIDEST)
-        print_lines(invocation, full(run, width))
-    if run.state in ("failed", "invalid"):
+        print_lines(invocation, conclusion(run, text_width()))
+    return exit_of(run)
+
+
+def exit_of(run: Run) -> Exit:
+    """The exit code that says how a run ended: a check must have passed, and whole."""
+    if run.state in ("failed", "invalid") or isinstance(run.result, Missing):
         return Exit.CHECK_FAILED
-    failed = isinstance(run.result, RunResult) and run.result.verdict.kind == "failed"
-    return Exit.CHECK_FAILED if failed else Exit.DONE
+    kind = run.result.verdict.kind
+    unproven = kind == "none" and run.spec.experiment in CHECKS
+    return Exit.CHECK_FAILED if kind == "failed" or unproven else Exit.DONE
 
 
 # --- Runs that run ----------------------------------------------------------------------------

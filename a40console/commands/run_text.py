@@ -5,47 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from a40console.ledger.report_counts import count_tables
-from a40console.ledger.report_facts import Fact, environment_facts, moment, run_facts, title
-from a40console.model.figures import Missing
-from a40console.model.run import Run, RunEnvironment, RunState
+from a40console.model.run import Run, RunEnvironment
+from a40console.model.run_facts import Fact, environment_facts, moment, run_facts, title
 from a40console.model.run_record import ArmEnd, Sample
-from a40console.model.run_result import Doubt, Plot, RunResult, Verdict, VerdictKind
+from a40console.model.run_result import Plot, RunResult
 from a40console.model.run_words import (
     DASH,
     MARKS,
     NOT_TOLD_WHERE_INVALID,
     REFERENCE,
-    doubt_text,
     excerpt_lines,
     headline,
-    interval_text,
     marks,
-    verdict_text,
     visible,
 )
 from a40console.tui.ink import Line, Role, Span, line, wrap
 from a40console.tui.panels.result_table import broken, table_lines
+from a40console.tui.panels.run_found import doubt_lines, verdict_lines
 from a40console.tui.panels.run_plot import heading, plotted
+from a40console.tui.panels.run_words import STATES
 
 PLOT_ROWS = 14
 _LONGEST_FACT = 30
 _STATE = 8
 _LEAST_FOUND = 20
-_TONES: dict[VerdictKind, Role] = {
-    "difference": Role.GOOD,
-    "no difference": Role.STRONG,
-    "passed": Role.GOOD,
-    "failed": Role.BAD,
-    "none": Role.WARN,
-}
-_STATES: dict[RunState, Role] = {
-    "queued": Role.MUTED,
-    "running": Role.KEY,
-    "done": Role.GOOD,
-    "partial": Role.WARN,
-    "failed": Role.BAD,
-    "invalid": Role.BAD,
-}
 
 
 def listing(runs: Sequence[Run], width: int) -> list[Line]:
@@ -58,7 +41,7 @@ def listing(runs: Sequence[Run], width: int) -> list[Line]:
         told = ", ".join(mark for mark in marks(run) if mark.lower() != run.state)
         found = wrap(f"{told}: {headline(run)}" if told else headline(run), room) or [()]
         head = line(
-            Span(f"{run.state:<{_STATE}} ", _STATES[run.state]),
+            Span(f"{run.state:<{_STATE}} ", STATES[run.state][1]),
             Span(f"{visible(run.id):<{longest}}  ", Role.STRONG),
         )
         for number, part in enumerate(found):
@@ -66,17 +49,17 @@ def listing(runs: Sequence[Run], width: int) -> list[Line]:
     return lines
 
 
+def conclusion(run: Run, width: int) -> list[Line]:
+    """What a run that has just ended found, and where the rest is."""
+    more = f"a40console runs show {run.id} tells how it was asked and where it was made."
+    return [*_found(run, width), (), *wrap(more, width, Role.MUTED)]
+
+
 def full(
     run: Run, width: int, *, arm_ends: Sequence[ArmEnd] = (), samples: Sequence[Sample] = ()
 ) -> list[Line]:
     """The run: what must be known first, what it found, how and where it was made."""
-    lines = [line(Span(title(run), Role.TITLE))]
-    for mark in marks(run):
-        role = Role.WARN if mark == REFERENCE else Role.BAD
-        lines += wrap(f"{mark}: {MARKS[mark]}", width, role, indent=2)
-    lines += wrap(headline(run), width, Role.STRONG)
-    if isinstance(run.result, RunResult):
-        lines += _result(run.result, width, stands=run.state != "invalid")
+    lines = _found(run, width)
     if run.notes:
         lines += [(), line(Span("Notes", Role.TITLE))]
         for note in run.notes:
@@ -91,43 +74,38 @@ def full(
     return [*lines, line(f"{DASH} {visible(run.environment.reason)}")]
 
 
+def _found(run: Run, width: int) -> list[Line]:
+    """Its title, its marks, and what it found."""
+    lines = [line(Span(title(run), Role.TITLE))]
+    for mark in marks(run):
+        role = Role.WARN if mark == REFERENCE else Role.BAD
+        lines += wrap(f"{mark}: {MARKS[mark]}", width, role, indent=2)
+    lines += wrap(headline(run), width, Role.STRONG)
+    if isinstance(run.result, RunResult):
+        lines += _result(run.result, width, stands=run.state != "invalid")
+    return lines
+
+
 def _result(result: RunResult, width: int, *, stands: bool) -> list[Line]:
     """What it found; of a run that is not to be believed, only what speaks against it."""
     if not stands:
         return [
             *wrap(NOT_TOLD_WHERE_INVALID, width, Role.MUTED),
-            *_doubts(result.doubts, width),
+            *doubt_lines(result.doubts, width),
         ]
-    lines = [*_verdict(result.verdict, width), *_doubts(result.doubts, width)]
+    verdict = result.verdict
+    lines = verdict_lines(verdict, width)
+    pasted = excerpt_lines(verdict.paste) if verdict.paste else ()
+    lines += [line("    ", Span(row, Role.KEY)) for row in pasted]
+    lines += doubt_lines(result.doubts, width)
     for table in result.tables:
-        lines += [(), *table_lines(table, width, winner=result.verdict.winner)]
+        lines += [(), *table_lines(table, width, winner=verdict.winner)]
     for plot in result.plots:
         lines += [(), *plot_lines(plot, width)]
     if result.excerpts:
         lines += [(), line(Span("Excerpts of the probes", Role.TITLE))]
         for excerpt in result.excerpts:
             lines += [line(Span("│ ", Role.RULE), row) for row in excerpt_lines(excerpt)]
-    return lines
-
-
-def _verdict(verdict: Verdict, width: int) -> list[Line]:
-    word, text = verdict_text(verdict)
-    first, *rest = wrap(f"{word}: {text}", width)
-    told = first[0].text
-    lines = [line(Span(told[: len(word)], _TONES[verdict.kind]), told[len(word) :]), *rest]
-    if not isinstance(verdict.ratio, Missing):
-        lines += wrap(f"Ratio: {interval_text(verdict.ratio)}", width, indent=2)
-    if verdict.paste:
-        lines.append(line("To have it, paste:"))
-        lines += [line("    ", Span(row, Role.KEY)) for row in excerpt_lines(verdict.paste)]
-    return lines
-
-
-def _doubts(doubts: Sequence[Doubt], width: int) -> list[Line]:
-    lines: list[Line] = []
-    for doubt in doubts:
-        mark, role = ("✖", Role.BAD) if doubt.invalidates else ("▲", Role.WARN)
-        lines += wrap(f"{mark} {doubt_text(doubt)}", width, role, indent=2)
     return lines
 
 

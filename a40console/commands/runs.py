@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import note, print_json, print_lines, terminal_width
+from a40console.commands.output import note, print_json, print_lines, text_width
 from a40console.commands.run_text import full, listing
 from a40console.commands.running import ensure_service
 from a40console.commands.runs_compare import compare_runs
@@ -20,6 +20,7 @@ from a40console.commands.runs_left import runs_left
 from a40console.commands.runs_named import MOST, run_id
 from a40console.commands.runs_notes import invalidate_run, note_run
 from a40console.commands.runs_pull import command as pull_runs
+from a40console.errors import ConsoleError, RefusedError
 from a40console.model.codec import encode
 from a40console.model.run import Run
 from a40console.model.run_record import ArmEnd, Record, Sample
@@ -28,7 +29,7 @@ from a40console.model.run_words import headline, is_simulated
 from a40console.service.client import ServiceClient
 from a40console.tui.ink import line
 
-NARROWEST, WIDEST = 60, 120
+DAY_S = 86_400.0
 STATES = ("queued", "running", "done", "partial", "failed", "invalid")
 
 
@@ -65,7 +66,8 @@ def list_runs(
     as_json: bool,
 ) -> None:
     """Every run, the newest first: those that wait and the one that runs too."""
-    runs, left = asyncio.run(_list(invocation, limit if not (experiment or state) else MOST))
+    most = limit if not (experiment or state) else MOST
+    runs, told, trouble = asyncio.run(_list(invocation, most))
     chosen = [
         run
         for run in runs
@@ -73,23 +75,43 @@ def list_runs(
     ][:limit]
     if as_json:
         print_json({"runs": [_row(run) for run in chosen]})
-        return
-    if not chosen:
+    elif chosen:
+        print_lines(invocation, listing(chosen, text_width()))
+    elif trouble is None:
         print_lines(
             invocation,
             [line("No run is known." if not runs else "No run is like that.")]
             + ([] if runs else [line("Make one with: a40console run EXPERIMENT")]),
         )
-        return
-    print_lines(invocation, listing(chosen, _width()))
-    for sentence in left:
-        note(sentence)
+    if trouble is not None:
+        raise trouble
+    if not as_json:
+        for sentence in told:
+            note(sentence)
 
 
-async def _list(invocation: Invocation, limit: int) -> tuple[tuple[Run, ...], Sequence[str]]:
-    """The newest runs, and what would be lost with this machine."""
+async def _list(
+    invocation: Invocation, limit: int
+) -> tuple[tuple[Run, ...], Sequence[str], ConsoleError | None]:
+    """The newest runs, and what would be lost with this machine, or was with the ledger.
+
+    Where the ledger cannot be asked, they are those that wait or run, and its trouble is last.
+    """
     async with await ensure_service(invocation.paths, engine=False) as client:
-        return await client.runs(limit), await runs_left(client)
+        try:
+            runs = await client.runs(limit)
+        except RefusedError as trouble:
+            return await client.runs(limit, only_live=True), (), trouble
+        return runs, [*await _damage(client), *await runs_left(client)], None
+
+
+async def _damage(client: ServiceClient) -> Sequence[str]:
+    """What was last lost of the ledger within a day; nothing where nobody knows."""
+    try:
+        found = await client.events(limit=1, kind="ledger.damaged", since_s=-DAY_S)
+    except ConsoleError:
+        return ()
+    return [f"{event.text}: {event.data.get('evidence', '')}".rstrip(": ") for event in found]
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -127,7 +149,7 @@ def show_run(invocation: Invocation, *, run: str, as_json: bool) -> None:
         print_json({"experiment": told.spec.experiment, **encode(told)})
         return
     found, arm_ends, samples = asyncio.run(_show(invocation, run))
-    print_lines(invocation, full(found, _width(), arm_ends=arm_ends, samples=samples))
+    print_lines(invocation, full(found, text_width(), arm_ends=arm_ends, samples=samples))
 
 
 async def _find(invocation: Invocation, name: str) -> Run:
@@ -154,10 +176,6 @@ async def _records(client: ServiceClient, name: str) -> list[Record]:
         if not more:
             return found
         found += more
-
-
-def _width() -> int:
-    return max(NARROWEST, min(terminal_width(), WIDEST))
 
 
 for each in (

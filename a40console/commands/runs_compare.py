@@ -9,19 +9,18 @@ from math import floor, log10
 import click
 
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import print_json, print_lines, terminal_width
+from a40console.commands.output import print_json, print_lines, text_width
 from a40console.commands.run_text import fact_lines
 from a40console.commands.running import ensure_service
 from a40console.commands.runs_named import run_id
-from a40console.ledger.report_facts import title
 from a40console.model.figures import Missing, number
 from a40console.model.run import ArmRatio, Comparison, Difference, Run
+from a40console.model.run_facts import title
 from a40console.model.run_result import Cell, Column, Table
 from a40console.model.run_words import interval_text, marks
 from a40console.tui.ink import Line, Role, wrap
 from a40console.tui.panels.result_table import table_lines
 
-NARROWEST, WIDEST = 60, 120
 _MOST_DIGITS = 4
 _WEIGHTS = {
     "variable": "What differs, and an effect could be its",
@@ -44,8 +43,7 @@ def compare_runs(invocation: Invocation, *, left: str, right: str, as_json: bool
     if as_json:
         print_json(comparison)
         return
-    width = max(NARROWEST, min(terminal_width(), WIDEST))
-    print_lines(invocation, lines(comparison, sides, width))
+    print_lines(invocation, lines(comparison, sides, text_width()))
 
 
 async def _read(

@@ -8,16 +8,15 @@ import click
 
 from a40console.commands.acting import act, print_result
 from a40console.commands.invocation import Invocation, json_option
-from a40console.commands.output import print_json, print_lines, terminal_width
+from a40console.commands.output import print_json, print_lines, text_width
 from a40console.commands.progress import Progress
 from a40console.commands.running import ensure_service
 from a40console.commands.runs_named import run_id
-from a40console.ledger.report_facts import moment
 from a40console.model.control import CommandResult
 from a40console.model.run import Hypothesis, HypothesisState
+from a40console.model.run_facts import moment
 from a40console.tui.ink import Line, Role, Span, line, wrap
 
-NARROWEST, WIDEST = 60, 120
 _STATE = 9
 _NUMBER = 4
 _ROLES: dict[HypothesisState, Role] = {
@@ -51,8 +50,7 @@ def list_hypotheses(invocation: Invocation, *, state: str | None, as_json: bool)
     if as_json:
         print_json({"hypotheses": told})
         return
-    width = max(NARROWEST, min(terminal_width(), WIDEST))
-    print_lines(invocation, lines(told, width))
+    print_lines(invocation, lines(told, text_width()))
 
 
 @hypotheses.command("add")

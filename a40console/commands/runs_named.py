@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a40console.errors import ConsoleError, Exit, UsageError
-from a40console.model.run import ENDED
+from a40console.model.run_words import never_began
 from a40console.service.client import ServiceClient
 
 LAST = "last"
@@ -32,6 +32,6 @@ async def run_id(client: ServiceClient, name: str) -> str:
 
 async def _last(client: ServiceClient) -> str:
     for run in await client.runs(MOST):
-        if run.state in ENDED and not run.reference:
+        if run.state != "queued" and not run.reference and not never_began(run):
             return run.id
-    raise UsageError("No run has ended yet", remedy="See them with: a40console runs list")
+    raise UsageError("No run has begun yet", remedy="See them with: a40console runs list")

@@ -18,6 +18,12 @@ from a40console.model.figures import Estimated, Figure, Missing, number
 NEAR_TIE_NATS = 0.25
 """bf16 keeps logits between 16 and 32 in steps of 0.125: two of them may be lost on the way."""
 
+DAMAGE_NATS = 0.5
+"""Above 32 the steps are 0.25: up to two of them a gap is neither rounding for sure nor damage."""
+
+_FLOAT_NATS = 0.001
+"""What is lost in a gap itself: logarithms of 32 bits, written down in digits."""
+
 LONGEST_FRAGMENT = 80
 SHORTEST_FRAGMENT = 2
 GOES_ON_CHARACTERS = 12
@@ -29,7 +35,7 @@ Kind: TypeAlias = Literal["exact", "near-tie", "corrupt", "unsteady", "unexplain
 
 SEVERITY: tuple[Kind, ...] = ("exact", "near-tie", "unsteady", "unexplained", "corrupt")
 
-NO_LOGPROBS = Missing("the engine tells no logprobs")
+NO_LOGPROBS = Missing("the engine tells no logprobs of the place")
 _SAME = Missing("the same to the end")
 
 
@@ -40,7 +46,7 @@ class Compared:
     probe: str
     kind: Kind
     """`unsteady`: it differs from itself without speculation too; `unexplained`: it differs, and
-    nothing tells whether that is rounding, or whether it is steady without speculation."""
+    nothing tells whether that is rounding."""
 
     same_characters: int
     gap_nats: Figure
@@ -48,6 +54,9 @@ class Compared:
 
     fragment: str = ""
     """What had just been written and came out again where the answers part."""
+
+    why: str = ""
+    """Why nothing follows of one that is `unsteady` or `unexplained`."""
 
     excerpt: str = ""
     """Where they part."""
@@ -73,12 +82,14 @@ def compare(
     gap = gap_nats(without, speculated, at)
     fragment = spliced(prompt, without.text, speculated.text, at)
     steady = None if again is None else without.text == again.text
+    kind, why = _judged(gap, fragment, steady=steady)
     return Compared(
         probe=probe,
-        kind=_kind(gap, fragment, steady=steady),
+        kind=kind,
         same_characters=at,
         gap_nats=gap,
         fragment=fragment,
+        why=why,
         excerpt=_excerpt(probe, without.text, speculated.text, at, fragment),
     )
 
@@ -159,15 +170,29 @@ def _goes_on(before: str, without: str, speculated: str, length: int) -> bool:
     return bool(tail.strip()) and before.endswith(tail)
 
 
-def _kind(gap: Figure, fragment: str, *, steady: bool | None) -> Kind:
-    """What the difference is; a wide gap proves damage only where the engine is else steady."""
+def _judged(gap: Figure, fragment: str, *, steady: bool | None) -> tuple[Kind, str]:
+    """What the difference is, and why nothing follows of it where nothing does.
+
+    A wide gap proves damage only where the engine is else steady.
+    """
     nats = number(gap)
-    wide = nats is not None and nats > NEAR_TIE_NATS
-    if nats is not None and not wide and not isinstance(gap, Estimated):
-        return "near-tie"  # a least value proves none
+    least = isinstance(gap, Estimated)  # a least value proves no near-tie
+    if nats is not None and not least and nats <= NEAR_TIE_NATS + _FLOAT_NATS:
+        return "near-tie", ""
+    wide = nats is not None and nats > DAMAGE_NATS + _FLOAT_NATS
     if fragment or (wide and steady):
-        return "corrupt"
-    return "unsteady" if steady is False else "unexplained"
+        return "corrupt", ""
+    if steady is False:
+        return "unsteady", "the engine differs from itself there without speculation too"
+    if isinstance(gap, Missing):
+        return "unexplained", gap.reason
+    if wide:
+        return "unexplained", "only one answer without speculation tells what is steady there"
+    if least:
+        return "unexplained", "the token is not among the likeliest that the engine tells"
+    return "unexplained", (
+        f"a gap between {NEAR_TIE_NATS:g} and {DAMAGE_NATS:g} nats may be rounding or not"
+    )
 
 
 def _parting(left: str, right: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Requests for an answer of a given length, in either dialect.
+"""Requests for an answer of a given length, in either dialect: every experiment's on speed.
 
 An arm is comparable only where every answer is equally long. vLLM, llama.cpp and the simulated
 engine take `ignore_eos` on the OpenAI routes; where a target refuses it, and on the Messages route,
@@ -8,16 +8,18 @@ answers end where the model ends them, which is told as a doubt.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from a40console.experiments.bench import ArmFailedError, Bench, Request
-from a40console.experiments.transcript import PATHS
 from a40console.model.run import Dialect
 from a40console.model.run_result import Doubt
 
 WARM_UP = "warm-up"
 """The arm of what is sent before anything is measured."""
+
+PATHS: Mapping[Dialect, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
 _FIRST_TOKENS = 16
 _TRIES = 3
@@ -48,19 +50,44 @@ class Asking:
     """What this run's prompts are marked with, and no other's: a cache outlives a run."""
 
     def request(
-        self, text: str, place: Place, *, output_tokens: int, temperature: float, seed: int
+        self,
+        messages: Sequence[Mapping[str, str]],
+        place: Place,
+        *,
+        output_tokens: int,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        free: bool = False,
+        regime: str = "",
     ) -> Request:
-        """One question, answered in `output_tokens`; sampling is seeded where the target can."""
+        """One chat, answered in `output_tokens`.
+
+        Args:
+            messages: With `role` and `content`, the oldest first.
+            place: Where in the run it stands.
+            output_tokens: Of the answer.
+            temperature: 0: greedy.
+            seed: Of the sampling, where the target can be told.
+            free: Whether the answer may end earlier, when the model is done.
+            regime: Tells a simulated engine what work this is; a real one knows it from the text.
+        """
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": "user", "content": text}],
             "max_tokens": output_tokens,
             "temperature": temperature,
         }
-        if self.dialect == "openai":
-            body["seed"] = seed
-        if self.forces_length:
-            body["ignore_eos"] = True
+        if self.dialect == "anthropic":
+            body["messages"] = [each for each in messages if each["role"] != "system"]
+            if system := [each["content"] for each in messages if each["role"] == "system"]:
+                body["system"] = "\n\n".join(system)
+        else:
+            body["messages"] = list(messages)
+            if seed is not None:
+                body["seed"] = seed
+        if self.forces_length and not free:
+            body["ignore_eos"] = True  # then `max_tokens` alone ends it
+            if regime:
+                body["vllm_xargs"] = {"regime": regime}
         return Request(
             path=PATHS[self.dialect],
             body=body,
@@ -118,13 +145,8 @@ async def gone(bench: Bench, asking: Asking) -> bool:
 async def _tried(bench: Bench, asking: Asking) -> tuple[int, str]:
     """Status and error of a short request; one that fails once may be answered the next time."""
     place = Place(arm=WARM_UP, warm_up=True, role="probe")
-    request = asking.request(
-        "Count from one to twenty.",
-        place,
-        output_tokens=_FIRST_TOKENS,
-        temperature=0.0,
-        seed=bench.seed,
-    )
+    asked = [{"role": "user", "content": "Count from one to twenty."}]
+    request = asking.request(asked, place, output_tokens=_FIRST_TOKENS, seed=bench.seed)
     status, error = 0, ""
     for _ in range(_TRIES):
         reply = await bench.client.send(request)

@@ -130,6 +130,9 @@ class Bench(Protocol):
     model: str
     """The name that requests ask for."""
 
+    simulated: bool
+    """Whether the engine's words are invented, and no model's."""
+
     seed: int
     usd_per_h: Figure
 
@@ -162,9 +165,6 @@ class Bench(Protocol):
 
     def arm_ends(self, arm: str) -> Sequence[ArmEnd]:
         """What was recorded around the repeats of an arm that have ended."""
-
-    def usd(self, seconds: float) -> Figure:
-        """What so many seconds of the engine cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

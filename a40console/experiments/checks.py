@@ -10,7 +10,7 @@ from a40console.experiments.costs import dollars, load_seconds
 from a40console.model.run import RunPlan
 from a40console.model.run_result import Column, RunResult, Table, Verdict
 
-_COLUMNS = (Column(title="control"), Column(title="result"), Column(title="evidence"))
+_COLUMNS = (Column(title="check"), Column(title="result"), Column(title="evidence"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ def _verdict(told: str, checks: Sequence[Check], stopped: str) -> Verdict:
     failed = [check for check in checks if check.passed is False]
     if failed:
         reasons = "; ".join(f"{check.name}: {check.evidence}" for check in failed)
-        return Verdict(kind="failed", text=f"{told}. {reasons}")
+        return Verdict(kind="failed", text=reasons)
     if stopped:
         return Verdict(kind="none", text=f"It was stopped ({stopped}): {told} till then.")
     if not passed:
         return Verdict(kind="none", text=f"Nothing could be tried: {told}.")
-    if untried := len(checks) - len(passed):
-        text = f"Nothing failed, {untried} could not be tried: {told}."
+    if untried := [check.name for check in checks if not check.passed]:
+        text = f"Nothing failed, but not everything could be tried: {', '.join(untried)}."
         return Verdict(kind="none", text=text)
     return Verdict(kind="passed", text=f"{told}.")
 

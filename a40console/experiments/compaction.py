@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from a40console.experiments.asking import settle_asking
 from a40console.experiments.bench import ArmFailedError, ArmRepeat, Bench, Known
 from a40console.experiments.calibration import calibrate
 from a40console.experiments.compaction_offer import (
@@ -17,14 +18,14 @@ from a40console.experiments.compaction_offer import (
     conditions,
 )
 from a40console.experiments.compaction_plan import plan
-from a40console.experiments.compaction_score import ArmScore
+from a40console.experiments.compaction_score import ArmScore, no_recall, recall_is_judged
 from a40console.experiments.compaction_session import Session, Stage
 from a40console.experiments.compaction_tables import plots, tables
 from a40console.experiments.compaction_verdict import verdict
 from a40console.experiments.repeats import rotated
+from a40console.experiments.result_words import percent
 from a40console.experiments.saturation import leave_out
 from a40console.experiments.session_log import SessionLog
-from a40console.experiments.showing import percent
 from a40console.experiments.workload import transcript
 from a40console.model.experiment import Experiment, Value
 from a40console.model.figures import Missing, number
@@ -96,18 +97,16 @@ class Compaction:
         return self._result(bench, why)
 
     async def _stage(self, bench: Bench, fixed: Conditions) -> Stage:
-        calibration = await calibrate(bench, self._progress.window_tokens)
-        if not calibration.forced:
-            self._progress.notes.append("the server takes no order for an answer's length")
+        window_tokens = self._progress.window_tokens
+        asking = await settle_asking(bench)
+        rates = await calibrate(bench, asking, window_tokens)
         return Stage(
             bench=bench,
+            asking=asking,
             conditions=fixed,
-            transcript=transcript(
-                fixed.lengths, calibration.rates, seed=bench.seed, facts=fixed.facts
-            ),
-            rates=calibration.rates,
-            window_tokens=self._progress.window_tokens,
-            forced=calibration.forced,
+            transcript=transcript(fixed.lengths, rates, seed=bench.seed, facts=fixed.facts),
+            rates=rates,
+            window_tokens=window_tokens,
         )
 
     async def _speculates(self, bench: Bench, setting: str) -> bool:
@@ -149,7 +148,8 @@ class Compaction:
     def _result(self, bench: Bench, why: str) -> RunResult:
         fixed = self._progress.fixed
         labels = dict.fromkeys(log.label for _, log in self._progress.logs)
-        scores = self._scores(leave_out(bench, labels))
+        left_out, doubts = leave_out(bench, labels)
+        scores = self._scores(left_out)
         if fixed is None or not scores:
             text = ". ".join(
                 ["Nothing was measured", *self._progress.notes, *([why] if why else [])]
@@ -163,12 +163,15 @@ class Compaction:
             window_tokens=self._progress.window_tokens,
             scaled=fixed.scaled,
         )
-        doubts = _unequal(scores)
+        doubts += _unequal(scores)
         notes = [*self._progress.notes, *([f"it ended early: {why}"] if why else [])]
+        if not recall_is_judged(scores):
+            kept = ", ".join(f"{score.label} {score.kept()}" for score in scores if score.recalls)
+            notes.append(f"{no_recall(simulated=bench.simulated)}; in the context stood {kept}")
         return RunResult(
             headline=_headline(scores, found, turns),
             verdict=found,
-            tables=tuple(tables(scores, turns=turns, usd=bench.usd, notes=notes)),
+            tables=tuple(tables(scores, turns=turns, usd_per_h=bench.usd_per_h, notes=notes)),
             plots=tuple(plots(scores)),
             doubts=tuple(doubts),
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from a40console.experiments.lengths import (
+from a40console.experiments.session_lengths import (
     REAL_THRESHOLD_TOKENS,
     SHIPPED_TURNS,
     Lengths,
     read_lengths,
     shipped,
 )
-from a40console.experiments.settled import whole, wholes, word, words, yes
+from a40console.experiments.settled_values import whole, wholes, word, words, yes
 from a40console.experiments.shrinking import WAYS, Shrinking, Way, way_of
 from a40console.model.experiment import Experiment, Parameter, Value
 from a40console.model.figures import Missing

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from a40console.experiments.bench import Known
-from a40console.experiments.compaction_offer import AS_IS, Conditions, ImpossibleError, conditions
+from a40console.experiments.compaction_offer import (
+    AS_IS,
+    Arm,
+    Conditions,
+    ImpossibleError,
+    conditions,
+)
 from a40console.experiments.costs import dollars, estimated
-from a40console.experiments.course import Forecast, forecast
-from a40console.experiments.facts import ANSWER_TOKENS
+from a40console.experiments.planted import ANSWER_TOKENS
+from a40console.experiments.session_course import Forecast, forecast
+from a40console.experiments.shrinking import TOLD
 from a40console.model.experiment import Value
 from a40console.model.figures import Figure, Missing, combine, number
 from a40console.model.run import RunPlan, RunTarget
 
-WARM_UP_REQUESTS = 5
+WARM_UP_REQUESTS = 6
 
 
 def plan(settled: Mapping[str, Value], known: Known, target: RunTarget) -> RunPlan:
@@ -77,6 +84,7 @@ def _consequences(
 ) -> list[str]:
     sessions = len(fixed.arms) * fixed.repeats * len(fixed.speculation)
     told = [f"{sessions} sessions of {len(fixed.lengths.turns)} turns, one after another."]
+    told += [_arm_told(arm) for arm in fixed.arms]
     if resets:
         told.append(
             f"The prefix cache is emptied {sessions} times: whoever works meanwhile has every "
@@ -98,6 +106,11 @@ def _consequences(
             "equally long, the run is invalid."
         )
     return told
+
+
+def _arm_told(arm: Arm) -> str:
+    past = f", past {arm.limit_tokens:,} tokens" if arm.limit_tokens else ""
+    return f"{arm.name}: {TOLD[arm.way]}{past}."
 
 
 def _refusal(fixed: Conditions, known: Known) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import exp, log
 
 from a40console.experiments.compaction_offer import Arm
-from a40console.experiments.facts import Fact
+from a40console.experiments.planted import Fact
 from a40console.experiments.session_log import Recall, SessionLog
 from a40console.model.figures import Figure, Missing
 from a40console.model.run_result import Interval
@@ -105,15 +105,16 @@ def age_of(fact: Fact, turns: int) -> str:
     return AGES[min(len(AGES) - 1, (fact.turn - 1) * len(AGES) // max(turns, 1))]
 
 
-def model_is_no_judge(scores: Sequence[ArmScore]) -> str:
-    """Why the model's answers say nothing of an arm; empty where they do.
+def recall_is_judged(scores: Sequence[ArmScore]) -> bool:
+    """Whether the model's answers say anything of an arm.
 
     A model that misses facts which stand before it says nothing of those that do not.
     """
     present = [each for score in scores for each in score.recalls if each.kept]
-    if not present:
-        return ""
-    right = sum(each.known for each in present)
-    if right >= CEILING_LEAST * len(present):
-        return ""
-    return f"the model answers {right} of {len(present)} facts that stand before it"
+    return sum(each.known for each in present) >= CEILING_LEAST * len(present)
+
+
+def no_recall(*, simulated: bool) -> str:
+    """What is said where recall is not judged."""
+    which = "simulated model" if simulated else "model"
+    return f"The {which} cannot recall even what stands before it, so recall is not judged"

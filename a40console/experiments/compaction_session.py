@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from a40console.experiments.asking import Asking, Place
 from a40console.experiments.bench import ArmFailedError, Bench, Reply, Request
 from a40console.experiments.compaction_offer import Arm, Conditions
-from a40console.experiments.course import Course, summary_request
-from a40console.experiments.facts import ANSWER_TOKENS, Fact, knows, stands_in
+from a40console.experiments.planted import ANSWER_TOKENS, Fact, knows, stands_in
+from a40console.experiments.session_course import Course, summary_request
 from a40console.experiments.session_log import Recall, SessionLog, TurnLog
 from a40console.experiments.shrinking import restarted
 from a40console.experiments.transcript import (
-    PATHS,
     Piece,
     Pieces,
     Transcript,
     Turn,
-    body,
+    messages,
     shared_tokens,
     tokens_of,
 )
@@ -41,41 +41,20 @@ class Stage:
     """What all sessions of a run share."""
 
     bench: Bench
+    asking: Asking
     conditions: Conditions
     transcript: Transcript
     rates: Rates
     window_tokens: int | Missing
-    forced: bool
-    """Whether the server takes an answer's length as an order."""
 
     def request(
-        self,
-        pieces: Pieces,
-        label: str,
-        *,
-        repeat: int,
-        index: int,
-        answer_tokens: int,
-        role: str = "turn",
-        free: bool = False,
+        self, pieces: Pieces, place: Place, *, answer_tokens: int, free: bool = False
     ) -> Request:
         """A request of these pieces; `free`: it ends when the model is done."""
-        dialect = self.bench.target.dialect
-        return Request(
-            path=PATHS[dialect],
-            body=body(
-                pieces,
-                model=self.bench.model,
-                dialect=dialect,
-                answer_tokens=answer_tokens,
-                forced=self.forced and not free,
-            ),
-            arm=label,
-            repeat=repeat,
-            index=index,
-            role=role,
-            timeout_s=TIMEOUT_S,
+        request = self.asking.request(
+            messages(pieces), place, output_tokens=answer_tokens, free=free, regime="session"
         )
+        return replace(request, timeout_s=TIMEOUT_S)
 
 
 class Session:
@@ -116,17 +95,13 @@ class Session:
         history = self._course.history
         texts = [piece.text for piece in history]
         for index, fact in enumerate(self._stage.transcript.facts):
-            reply = await self._stage.bench.client.send(
-                self._stage.request(
-                    (*history, _question(fact, self._stage.rates)),
-                    label,
-                    repeat=self._log.repeat,
-                    index=index,
-                    answer_tokens=ANSWER_TOKENS,
-                    role="recall",
-                    free=True,
-                )
+            request = self._stage.request(
+                (*history, _question(fact, self._stage.rates)),
+                Place(arm=label, repeat=self._log.repeat, index=index, role="recall"),
+                answer_tokens=ANSWER_TOKENS,
+                free=True,
             )
+            reply = await self._stage.bench.client.send(request)
             answered = not reply.sample.error
             self._log.recalls.append(
                 Recall(fact, stands_in(fact, texts), answered, knows(fact, reply.text))
@@ -195,15 +170,9 @@ class Session:
     ) -> tuple[Reply, float] | None:
         """The reply and its seconds; None where there is none to count, and the log says why."""
         log = self._log
+        place = Place(arm=log.label, repeat=log.repeat, index=number_, role=role)
         reply = await self._stage.bench.client.send(
-            self._stage.request(
-                pieces,
-                log.label,
-                repeat=log.repeat,
-                index=number_,
-                answer_tokens=answer_tokens,
-                role=role,
-            )
+            self._stage.request(pieces, place, answer_tokens=answer_tokens)
         )
         error = reply.sample.error
         if not error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from a40console.experiments.compaction_score import AGES, ArmScore, age_of, model_is_no_judge
-from a40console.experiments.facts import FACT_KINDS, Fact, FactKind
+from a40console.experiments.compaction_score import AGES, ArmScore, age_of, recall_is_judged
+from a40console.experiments.costs import dollars
+from a40console.experiments.planted import FACT_KINDS, Fact, FactKind
 from a40console.experiments.session_log import SessionLog, TurnLog, middle, p95, pooled
 from a40console.model.figures import Figure, Missing, combine, number
 from a40console.model.run_result import Cell, Column, Interval, Plot, Point, Series, Table
@@ -16,16 +17,15 @@ _SCORE_NOTE = (
     "reads the one before as new, in all arms alike."
 )
 
-Usd = Callable[[float], Figure]
 Chosen = Callable[[Fact], bool]
 
 
 def tables(
-    scores: Sequence[ArmScore], *, turns: int, usd: Usd, notes: Sequence[str]
+    scores: Sequence[ArmScore], *, turns: int, usd_per_h: Figure, notes: Sequence[str]
 ) -> list[Table]:
-    """Score, turns, and recall where facts were asked for."""
-    told = [_score(scores, turns, usd, notes), _turns(scores)]
-    if any(score.recalls for score in scores):
+    """Score, turns, and recall where facts were asked for and the answers say something."""
+    told = [_score(scores, turns, usd_per_h, notes), _turns(scores)]
+    if any(score.recalls for score in scores) and recall_is_judged(scores):
         told += [_recall(scores, turns), _recall_by_kind(scores)]
     return told
 
@@ -39,12 +39,14 @@ def plots(scores: Sequence[ArmScore]) -> list[Plot]:
     ]
 
 
-def _score(scores: Sequence[ArmScore], turns: int, usd: Usd, notes: Sequence[str]) -> Table:
+def _score(
+    scores: Sequence[ArmScore], turns: int, usd_per_h: Figure, notes: Sequence[str]
+) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for score in scores:
         wall = score.wall_s
         bounds = score.wall_interval
-        cost = _usd(usd, wall)
+        cost = dollars(wall, usd_per_h)
         tokens = middle([log.generated_tokens for log in score.complete])
         rows.append(
             (
@@ -54,7 +56,7 @@ def _score(scores: Sequence[ArmScore], turns: int, usd: Usd, notes: Sequence[str
                 bounds.high if isinstance(bounds, Interval) else bounds,
                 middle([log.tokens_per_s for log in score.complete]),
                 cost,
-                combine(lambda dollars, made: dollars / made * 1e6 if made else None, cost, tokens),
+                combine(lambda usd, made: usd / made * 1e6 if made else None, cost, tokens),
                 len(score.complete),
             )
         )
@@ -121,7 +123,6 @@ def _recall(scores: Sequence[ArmScore], turns: int) -> Table:
     for score in scores:
         cells = [_told(score, _aged(age, turns)) for age in AGES]
         rows.append((score.label, *cells, str(score.known()), str(score.kept())))
-    why = model_is_no_judge(scores)
     return Table(
         title="Planted facts by age",
         columns=tuple(
@@ -129,8 +130,7 @@ def _recall(scores: Sequence[ArmScore], turns: int) -> Table:
         ),
         rows=tuple(rows),
         note="Answered rightly of asked; in brackets those that stood in the context at all. Asked "
-        "on a fork after the end, in no score."
-        + (f" Of the answers nothing follows: {why}." if why else ""),
+        "on a fork after the end, in no score.",
     )
 
 
@@ -186,8 +186,3 @@ def _points(logs: Sequence[SessionLog], of: Callable[[TurnLog], Figure]) -> list
 
 def _of(logs: Sequence[SessionLog], figure: Callable[[SessionLog], Figure]) -> Figure:
     return middle([figure(log) for log in logs if log.turns])
-
-
-def _usd(usd: Usd, seconds: Figure) -> Figure:
-    value = number(seconds)
-    return seconds if value is None else usd(value)

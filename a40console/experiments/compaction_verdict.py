@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from a40console.experiments.compaction_score import ArmScore, contrast, model_is_no_judge
-from a40console.experiments.showing import span
+from a40console.experiments.compaction_score import ArmScore, contrast, recall_is_judged
 from a40console.model.figures import Missing, number
 from a40console.model.run_result import Interval, Verdict, VerdictKind
+from a40console.model.run_words import ratio_text
 from a40console.model.statistics import Contrast
 
 CLIENT_BUFFER_TOKENS = 13_000
@@ -141,10 +141,7 @@ def _recall_sentence(first: ArmScore, scores: Sequence[ArmScore]) -> str:
         return ""
     most = max(scores, key=_kept_share)
     text = f"{first.label} keeps {kept} planted facts in the context"
-    if why := model_is_no_judge(scores):
-        text += f" (of its answers nothing follows: {why})"
-    else:
-        text += f" and answers {first.known()}"
+    text += f" and answers {first.known()}" if recall_is_judged(scores) else ""
     if _kept_share(most) <= _kept_share(first):
         return f"{text}."
     return f"{text}; {most.label} keeps {most.kept()}."
@@ -191,7 +188,7 @@ def _fastest_s(scores: Sequence[ArmScore], setting: str) -> float:
 
 
 def _span(found: Contrast) -> str:
-    return span(found.ratio) if isinstance(found.ratio, Interval) else "–"
+    return ratio_text(found.ratio) if isinstance(found.ratio, Interval) else "–"
 
 
 def _reason(found: Contrast) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a40console.experiments.showing import percent
+from a40console.experiments.result_words import percent
 from a40console.model.figures import Estimated, Figure, Missing, combine, number, ratio, total
 from a40console.model.run_record import ArmEnd
 

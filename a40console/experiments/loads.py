@@ -59,28 +59,31 @@ async def run_load(bench: Bench, asking: Asking, load: Load, repeat: int) -> Non
     told = failures(reply.sample for reply in replies)
     if told and (all(reply.sample.error for reply in replies) or await gone(bench, asking)):
         raise ArmFailedError(f"{load.arm}: {told}")
-    if load.temperature > 0:
+    if load.temperature > 0 and not bench.simulated:
         _doubt_loops(bench, replies)
 
 
-def doubt_failures(bench: Bench, samples: Iterable[Sample], cut: ArmRepeat | None = None) -> str:
-    """Tell what failed in the whole run; why nothing of it stands, where too much did.
+def doubted_failures(
+    samples: Iterable[Sample], cut: ArmRepeat | None = None
+) -> tuple[str, list[Doubt]]:
+    """What failed in a whole run.
 
     Args:
-        bench: Where the doubt goes.
         samples: Of the whole run.
         cut: The arm's repeat in which the target went away, if it did: what was measured before
             stands.
+
+    Returns:
+        Why nothing of the run stands, empty where too little failed for that; and the doubt.
     """
     listed = list(samples)
     told = failures(listed)
     if not told:
-        return ""
+        return "", []
     before = [sample for sample in listed if (sample.arm, sample.repeat) != cut]
     share = sum(map(failed, before)) / len(before) if before else 0.0
     invalid = share >= FAILED_SHARE_THAT_INVALIDATES
-    bench.doubt(Doubt(code="errors", text=told, invalidates=invalid))
-    return told if invalid else ""
+    return (told if invalid else ""), [Doubt(code="errors", text=told, invalidates=invalid)]
 
 
 def _doubt_loops(bench: Bench, replies: Sequence[Reply]) -> None:
@@ -102,7 +105,7 @@ def _request(bench: Bench, asking: Asking, load: Load, place: Place) -> Request:
     mark = nonce(asking.run_mark, load.arm, place.repeat, place.index)
     seed = bench.seed + _REPEAT_STRIDE * place.repeat + place.index
     return asking.request(
-        load.text(mark, seed),
+        [{"role": "user", "content": load.text(mark, seed)}],
         place,
         output_tokens=load.output_tokens,
         temperature=load.temperature,

@@ -19,7 +19,8 @@ from a40console.experiments.code_probes import PROBES, Probe
 from a40console.experiments.costs import dollars, load_seconds
 from a40console.experiments.lossless_result import WITH, WITHOUT, conclude
 from a40console.experiments.offers import LOSSLESS
-from a40console.experiments.settled import whole, word
+from a40console.experiments.regime_arms import NOTHING_TO_COMPARE, OFF, OFF_LIVE
+from a40console.experiments.settled_values import whole, word
 from a40console.model.experiment import Experiment, Value
 from a40console.model.figures import Missing, number
 from a40console.model.run import RunPlan, RunTarget
@@ -33,7 +34,6 @@ _NOT_LIVE = (
     "this engine's speculation cannot be turned off as it runs: "
     "baseline=off compares with an engine started without it"
 )
-_BASELINES = {"off-live": "itself with speculation turned off", "off": "an engine started without"}
 _LOGPROBS = 5
 
 
@@ -61,7 +61,7 @@ class Lossless:
             output_tokens=output,
         )
         asked = word(settled, "baseline")
-        restarts = asked == "off" or (asked == "auto" and not known.live_speculation)
+        restarts = asked == OFF or (asked == "auto" and not known.live_speculation)
         told = (
             "The engine is started anew twice: every cached prefix goes, requests wait."
             if restarts
@@ -75,7 +75,7 @@ class Lossless:
             intrusion="restarts" if restarts else "shares",
             consequences=(told,),
             refusal=_depth_refusal(settled, known.speculation_depth)
-            or (_NOT_LIVE if asked == "off-live" and not known.live_speculation else ""),
+            or (_NOT_LIVE if asked == OFF_LIVE and not known.live_speculation else ""),
         )
 
     async def run(self, bench: Bench) -> RunResult:
@@ -92,7 +92,7 @@ class Lossless:
         self._depth = whole(bench.settled, "depth") or int(number(deepest) or 0)
         self._asks_logprobs = await self._tells_logprobs(bench)
         self._baseline = await self._chosen_baseline(bench)
-        if self._baseline == "off":
+        if self._baseline == OFF:
             await self._against_another_start(bench, deepest)
         else:
             await self._live(bench)
@@ -103,10 +103,13 @@ class Lossless:
         return self._concluded(bench, why)
 
     def _concluded(self, bench: Bench, stopped: str) -> RunResult:
-        against = _BASELINES.get(self._baseline, "nothing yet")
-        compared = self._compared(bench)
         return conclude(
-            bench, compared, f"depth {self._depth} against {against}", stopped, self._cut
+            bench,
+            self._compared(bench),
+            stopped,
+            depth=self._depth,
+            baseline=self._baseline,
+            cut=self._cut,
         )
 
     def _compared(self, bench: Bench) -> list[Compared]:
@@ -137,12 +140,12 @@ class Lossless:
         Where the plan foresaw no restart, whoever steers the engine refuses one.
         """
         asked = word(bench.settled, "baseline")
-        if asked == "off":
+        if asked == OFF:
             return asked
         refused = await bench.engine.speculation("off")
-        if refused is not None and asked == "off-live":
+        if refused is not None and asked == OFF_LIVE:
             raise ArmFailedError(f"{_NOT_LIVE} ({refused.reason})")
-        return "off" if refused is not None else "off-live"
+        return OFF if refused is not None else OFF_LIVE
 
     async def _live(self, bench: Bench) -> None:
         await self._ask_all(bench, WITHOUT)
@@ -152,10 +155,15 @@ class Lossless:
     async def _against_another_start(self, bench: Bench, deepest: int | Missing) -> None:
         await self._turn_on(bench, in_force=self._depth == deepest)
         await self._ask_all(bench, WITH)
+        answers = ROUNDS * len(_probes(bench))
+        text = "the engine is started without speculation"
+        await bench.step(WITHOUT, answers, 2 * answers, text)
         refused = await bench.engine.restart("off")
         if refused is not None:
             raise ArmFailedError(f"the engine was not started without: {refused.reason}")
         await self._ask_all(bench, WITHOUT)
+        text = "the engine is started again as it was"
+        await bench.step(WITH, 2 * answers, 2 * answers, text)
         refused = await bench.engine.restart("as-was")
         if refused is not None:
             text = f"the engine could not be started again as it was: {refused.reason}"
@@ -253,7 +261,7 @@ def _depth_refusal(settled: Mapping[str, Value], deepest: int | Missing) -> str:
     if isinstance(deepest, Missing):
         return f"speculation cannot be turned here: {deepest.reason}"
     if deepest == 0:
-        return "the engine was started without speculation: there is nothing to compare"
+        return NOTHING_TO_COMPARE
     asked = whole(settled, "depth")
     if asked > deepest:
         return f"depth {asked} is deeper than the {deepest} that the engine was started for"

@@ -1,20 +1,24 @@
-"""What asking with and without speculation found. Pure but for doubts."""
+"""What asking with and without speculation found. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-from a40console.experiments.answers_compared import NEAR_TIE_NATS, Compared, Kind
+from a40console.experiments.answers_compared import NEAR_TIE_NATS, Compared
 from a40console.experiments.bench import ArmRepeat, Bench
 from a40console.experiments.depth_scan import summed
-from a40console.experiments.loads import doubt_failures
-from a40console.experiments.showing import written
+from a40console.experiments.loads import doubted_failures
+from a40console.experiments.regime_arms import OFF, OFF_LIVE, line_for
+from a40console.experiments.result_words import written
 from a40console.model.figures import number
 from a40console.model.run_result import Cell, Column, RunResult, Table, Verdict
 
 WITHOUT, WITH = "without", "with"
 EXCERPTS = 6
+
+_BASELINES = {OFF_LIVE: "itself with speculation turned off", OFF: "an engine started without"}
 
 _COLUMNS = (
     Column(title="probe"),
@@ -28,30 +32,38 @@ _COLUMNS = (
 def conclude(
     bench: Bench,
     compared: Sequence[Compared],
-    what: str,
     stopped: str,
+    *,
+    depth: int,
+    baseline: str,
     cut: ArmRepeat | None = None,
 ) -> RunResult:
     """The result of the probes that both arms answered.
 
     Args:
-        bench: Where doubts go.
+        bench: With what was recorded.
         compared: One for each probe.
-        what: What was compared with what: `depth 5 against an engine started without`.
         stopped: Why the run ended before its time; empty where it did not.
+        depth: Drafted tokens a pass.
+        baseline: What it was held against: `off`, `off-live`; empty where nothing was yet.
         cut: Where the engine went away, if it did.
     """
     samples = [sample for arm in (WITHOUT, WITH) for sample in bench.samples(arm)]
-    invalid = doubt_failures(bench, samples, cut)
+    invalid, doubts = doubted_failures(samples, cut)
     if invalid or not compared:
         why = invalid or stopped or "no probe was answered in both arms"
         verdict = Verdict(kind="none", text=f"Nothing stands: {why}.")
-        return RunResult(headline=f"Nothing was compared: {why}", verdict=verdict)
+        headline = f"Nothing was compared: {why}"
+        return RunResult(headline=headline, verdict=verdict, doubts=tuple(doubts))
+    what = f"depth {depth} against {_BASELINES.get(baseline, 'nothing yet')}"
     verdict = _verdict(bench, compared, what, stopped)
+    if verdict.kind == "failed":
+        verdict = replace(verdict, paste=line_for(baseline))
     return RunResult(
         headline=_headline(compared, what),
         verdict=verdict,
         tables=(_table(compared),),
+        doubts=tuple(doubts),
         excerpts=tuple(each.excerpt for each in _worst_first(compared) if each.excerpt)[:EXCERPTS],
     )
 
@@ -76,7 +88,6 @@ def _verdict(bench: Bench, compared: Sequence[Compared], what: str, stopped: str
             kind="failed",
             text=f"Speculation corrupts code at {what}: {corrupt} of {len(compared)} probes "
             f"part from the engine's own greedy output ({worst.probe}{shown}).",
-            paste="a40console engine speculation off",
         )
     if stopped:
         return Verdict(
@@ -88,25 +99,21 @@ def _verdict(bench: Bench, compared: Sequence[Compared], what: str, stopped: str
     if drafts is None:
         text = "Drafts are not counted: whether anything was tested is unknown."
         return Verdict(kind="none", text=text)
-    if told := _undecided(kinds, len(compared)):
+    if told := _undecided(compared):
         return Verdict(kind="none", text=told)
     return Verdict(kind="passed", text=f"At {what}: {_passed(compared, drafts)}")
 
 
-def _undecided(kinds: Mapping[Kind, int], probes: int) -> str:
+def _undecided(compared: Sequence[Compared]) -> str:
     """Which probes prove nothing, and why; empty where there are none."""
-    told: list[str] = []
-    if unsteady := kinds["unsteady"]:
-        told.append(
-            f"{unsteady} of {probes} probes differ, and the engine differs from itself there "
-            "without speculation too."
-        )
-    if unexplained := kinds["unexplained"]:
-        told.append(
-            f"{unexplained} of {probes} probes differ, and the engine tells no logprobs of the "
-            "place, or answered only once without speculation: rounding cannot be told from damage."
-        )
-    return " ".join(told)
+    whys = Counter(each.why for each in compared if each.kind in {"unsteady", "unexplained"})
+    if not whys:
+        return ""
+    told = "; ".join(f"{count} ({why})" for why, count in whys.most_common())
+    return (
+        f"{whys.total()} of {len(compared)} probes differ, and rounding cannot be told from "
+        f"damage: {told}."
+    )
 
 
 def _passed(compared: Sequence[Compared], drafts: float) -> str:

@@ -176,9 +176,9 @@ PROTOCOL = Experiment(
         ),
     ),
     presets={
-        "quick": "the five controls",
-        "standard": "the five controls",
-        "full": "the five controls",
+        "quick": "the five checks of the Messages API",
+        "standard": "the five checks of the Messages API",
+        "full": "the five checks of the Messages API",
     },
 )
 

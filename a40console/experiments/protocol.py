@@ -17,7 +17,7 @@ from a40console.experiments.protocol_checks import (
     check_tool,
     no_messages,
 )
-from a40console.experiments.settled import whole
+from a40console.experiments.settled_values import whole
 from a40console.model.experiment import Experiment, Value
 from a40console.model.run import RunPlan, RunTarget
 from a40console.model.run_result import RunResult

@@ -31,7 +31,8 @@ def check_text(reply: Reply) -> Check:
         return Check(name, False, f"no text; blocks: {_kinds(reply.blocks)}")
     if reply.stop_reason not in _ENDS:
         return Check(name, False, f"stop_reason is {reply.stop_reason or 'missing'!r}")
-    for told, of in ((reply.sample.prompt_tokens, "input"), (reply.sample.generated_tokens, "out")):
+    usage = {"input": reply.sample.prompt_tokens, "output": reply.sample.generated_tokens}
+    for of, told in usage.items():
         if isinstance(told, Missing):
             return Check(name, False, f"usage tells no {of} tokens: {told.reason}")
     prompt, written = number(reply.sample.prompt_tokens), number(reply.sample.generated_tokens)
@@ -154,14 +155,14 @@ def _call_fault(call: Mapping[str, Any], tool: str) -> str:
     try:
         given = json.loads(arguments)
     except ValueError as error:
-        return f"its arguments are no JSON ({error}): {arguments[:_SHOWN_CHARACTERS]}"
+        return f"its arguments are no JSON ({error}): {_begun(arguments)}"
     if not isinstance(given, dict) or not isinstance(given.get("city"), str):
-        return f"its arguments do not fit the schema: {arguments[:_SHOWN_CHARACTERS]}"
+        return f"its arguments do not fit the schema: {_begun(arguments)}"
     return ""
 
 
 def _call_text(call: Mapping[str, Any]) -> str:
-    return f"{call.get('name')}({str(call.get('arguments', ''))[:_SHOWN_CHARACTERS]})"
+    return f"{call.get('name')}({_begun(str(call.get('arguments', '')))})"
 
 
 def _kinds(blocks: Sequence[Mapping[str, Any]]) -> str:
@@ -169,4 +170,9 @@ def _kinds(blocks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(" ".join(text.split())[:_SHOWN_CHARACTERS])
+    return repr(_begun(" ".join(text.split())))
+
+
+def _begun(text: str) -> str:
+    """Its beginning, and that it goes on."""
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

@@ -6,15 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from a40console.experiments.settled import whole, wholes, words, yes
+from a40console.experiments.settled_values import whole, wholes, words, yes
 from a40console.model.experiment import Value
 from a40console.model.figures import Missing
 
 Regime: TypeAlias = Literal["prose", "code-edit"]
 
 OFF, OFF_LIVE, AS_IS = "off", "off-live", "as-is"
+_SETTINGS = {
+    OFF: "an engine started without",
+    OFF_LIVE: "turned off as it runs",
+    AS_IS: "whatever is in force",
+}
 _NOT_LIVE = "this engine's speculation cannot be turned as it runs"
 _STARTED_WITHOUT = "the engine was started without speculation"
+NOTHING_TO_COMPARE = (
+    f"{_STARTED_WITHOUT}: there is nothing to compare; start it from a profile with "
+    '`[speculation] enabled = true`, or `start = "off"` for one that is ready and off'
+)
+_PROFILE_WITHOUT = "[speculation]  # in its profile: from the next start on\nenabled = false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +47,26 @@ class Setting:
         return self.name in {OFF, OFF_LIVE}
 
     @property
+    def told(self) -> str:
+        """Its name with what it is."""
+        what = _SETTINGS.get(self.name) or f"{self.depth} drafted tokens a pass"
+        return f"{self.name} ({what})"
+
+    @property
     def live(self) -> str:
         """What the engine is told; empty where it is told nothing."""
         if self.name == OFF_LIVE:
             return "off"
         return str(self.depth) if self.drafts else ""
+
+
+def line_for(setting: str) -> str:
+    """What is pasted to have a setting, by its name; empty for one that is had without."""
+    if setting.startswith("on-"):
+        return f"a40console engine speculation {setting.removeprefix('on-')}"
+    if setting == OFF:  # turned off as it runs is another setting
+        return _PROFILE_WITHOUT
+    return "a40console engine speculation off" if setting == OFF_LIVE else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

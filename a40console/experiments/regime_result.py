@@ -1,4 +1,4 @@
-"""What the comparison of speculation settings found. Pure but for doubts."""
+"""What the comparison of speculation settings found. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a40console.experiments.depth_scan import (
     tail_verdict,
     tokens_per_pass,
 )
-from a40console.experiments.loads import doubt_failures
+from a40console.experiments.loads import doubted_failures
 from a40console.experiments.rates import failed
 from a40console.experiments.regime_arms import Group, Setting, groups
 from a40console.experiments.regime_verdict import (
@@ -23,8 +23,8 @@ from a40console.experiments.regime_verdict import (
     verdict_of,
 )
 from a40console.experiments.repeats import Measured
+from a40console.experiments.result_words import written
 from a40console.experiments.saturation import LEFT_OUT, leave_out
-from a40console.experiments.showing import written
 from a40console.model.figures import Figure, Missing, combine, number, ratio
 from a40console.model.run_result import (
     Cell,
@@ -75,7 +75,7 @@ def conclude(
     """The result of the arms that there are.
 
     Args:
-        bench: Where doubts go, and what an hour costs.
+        bench: With what was recorded, and what an hour costs.
         settings: What was measured.
         skipped: What was not, with the reasons.
         stopped: Why the run ended before its time; empty where it did not.
@@ -83,7 +83,7 @@ def conclude(
     """
     listed = list(groups(bench.settled))
     names = [group.arm(setting) for group in listed for setting in settings]
-    left_out = leave_out(bench, names)
+    left_out, doubts = leave_out(bench, names)
     by_group = {
         group: [
             Arm(
@@ -97,13 +97,16 @@ def conclude(
     }
     arms = [arm for each in by_group.values() for arm in each]
     every = (sample for name in names for sample in bench.samples(name))
-    invalid = doubt_failures(bench, every, cut)
-    invalid = invalid or _not_in_force(bench, arms)
+    invalid, errors = doubted_failures(every, cut)
+    doubts += errors
+    if not invalid and (doubt := _not_in_force(arms)):
+        invalid = doubt.text
+        doubts.append(doubt)
     if invalid or not any(arm.known for arm in arms):
         untold = LEFT_OUT if left_out else next(map(_why, arms), "nothing was measured")
         why = invalid or stopped or untold
         verdict = Verdict(kind="none", text=f"No figure stands: {why}.")
-        return RunResult(headline=f"No figure: {why}", verdict=verdict)
+        return RunResult(headline=f"No figure: {why}", verdict=verdict, doubts=tuple(doubts))
     comparisons = comparisons_in(by_group.values())
     outcomes = [
         outcome
@@ -116,6 +119,7 @@ def conclude(
         verdict=verdict,
         tables=(_table(bench, by_group, skipped, comparisons), *_scan(by_group)),
         plots=tuple(_plots(bench, by_group)),
+        doubts=tuple(doubts),
     )
 
 
@@ -123,7 +127,7 @@ def _why(arm: Arm) -> str:
     return arm.rate.reason if isinstance(arm.rate, Missing) else ""
 
 
-def _not_in_force(bench: Bench, arms: Sequence[Arm]) -> str:
+def _not_in_force(arms: Sequence[Arm]) -> Doubt | None:
     """A setting that was asked for and was not in force, by the engine's own counters.
 
     Prose may give nothing to draft from; an edit of its own prompt always does.
@@ -138,9 +142,8 @@ def _not_in_force(bench: Bench, arms: Sequence[Arm]) -> str:
         elif setting.drafts and number(summed(edits, "drafts")) == 0:
             told = f"{setting.name} was asked for, and the engine drafted nothing at all"
         if told:
-            bench.doubt(Doubt(code="not-in-force", text=told, invalidates=True))
-            return told
-    return ""
+            return Doubt(code="not-in-force", text=told, invalidates=True)
+    return None
 
 
 def _headline(arms: Sequence[Arm], verdict: Verdict) -> str:

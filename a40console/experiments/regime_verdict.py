@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from math import log
 
 from a40console.experiments.bench import Bench
-from a40console.experiments.regime_arms import OFF, OFF_LIVE, Group, Setting
+from a40console.experiments.regime_arms import OFF, OFF_LIVE, Group, Setting, line_for
 from a40console.experiments.repeats import Measured
-from a40console.experiments.showing import span
 from a40console.model import statistics
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.run_result import Verdict
-
-_WITHOUT = "[speculation]  # in its profile: from the next start on\nenabled = false"
+from a40console.model.run_words import ratio_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +79,7 @@ def outcome_of(bench: Bench, arms: Sequence[Arm], comparisons: int) -> Outcome |
     if isinstance(contrast.ratio, Missing):
         text = f"{base.group}: {contrast.ratio.reason}"
         return Outcome(group=base.group, text=text, contrast=contrast)
-    told = f"{best.setting.name} is {span(contrast.ratio)} {base.setting.name}"
+    told = f"{best.setting.name} is {ratio_text(contrast.ratio)} {base.setting.name}"
     rest = [arm for arm in arms if arm not in (base, best)]
     told += _asides(bench, base, rest, comparisons)
     if not contrast.differs:
@@ -110,7 +108,7 @@ def _asides(bench: Bench, base: Arm, rest: Sequence[Arm], comparisons: int) -> s
 
 
 def verdict_of(outcomes: Sequence[Outcome], skipped: Mapping[str, str], stopped: str) -> Verdict:
-    """What the groups say together; a winner only where one setting wins wherever one does."""
+    """What the groups say together; a winner only where all are judged and no other wins."""
     if stopped:
         return Verdict(kind="none", text=f"It was stopped ({stopped}): the arms above stand.")
     if not outcomes:
@@ -126,25 +124,18 @@ def verdict_of(outcomes: Sequence[Outcome], skipped: Mapping[str, str], stopped:
     winners = {outcome.winner for outcome in judged if outcome.winner}
     if not winners:
         return Verdict(kind="no difference", text=text, ratio=strongest.contrast.ratio)
-    winner = winners.pop() if len(winners) == 1 else ""
-    ending = "" if winner else " No fixed setting wins everywhere."
+    unjudged = len(judged) < len(outcomes)
+    winner = winners.pop() if len(winners) == 1 and not unjudged else ""
+    ending = "" if winner or unjudged else " No fixed setting wins everywhere."
     return Verdict(
         kind="difference",
         text=text + ending,
         winner=winner,
         ratio=strongest.contrast.ratio,
-        paste=_paste(winner),
+        paste=line_for(winner),
     )
 
 
 def _strength(outcome: Outcome) -> float:
     found = outcome.contrast.ratio
     return 0.0 if isinstance(found, Missing) else abs(log(found.value))
-
-
-def _paste(winner: str) -> str:
-    if winner.startswith("on-"):
-        return f"a40console engine speculation {winner.removeprefix('on-')}"
-    if winner == OFF:  # turned off as it runs is another arm
-        return _WITHOUT
-    return "a40console engine speculation off" if winner == OFF_LIVE else ""

@@ -19,6 +19,7 @@ from a40console.experiments.prompts import (
 )
 from a40console.experiments.regime_arms import (
     AS_IS,
+    NOTHING_TO_COMPARE,
     OFF,
     Arrangement,
     Group,
@@ -30,8 +31,9 @@ from a40console.experiments.regime_arms import (
 )
 from a40console.experiments.regime_result import conclude
 from a40console.experiments.repeats import rotated
-from a40console.experiments.settled import whole
+from a40console.experiments.settled_values import whole
 from a40console.model.experiment import Experiment, Value
+from a40console.model.figures import Missing
 from a40console.model.run import RunPlan, RunTarget
 from a40console.model.run_result import Doubt, RunResult
 
@@ -72,7 +74,8 @@ class Regimes:
             usd=dollars(seconds, known.usd_per_h),
             intrusion="restarts" if arranged.restart else "shares",
             consequences=_consequences(arranged),
-            refusal=window_refusal(prompt, output, known.window_tokens),
+            refusal=window_refusal(prompt, output, known.window_tokens)
+            or _lone(arranged, known.speculation_depth),
         )
 
     async def run(self, bench: Bench) -> RunResult:
@@ -132,6 +135,10 @@ class Regimes:
 
     async def _without(self, bench: Bench, asking: Asking) -> None:
         """All repeats of an engine that was started without speculation, and ours back."""
+        first = next(groups(bench.settled))
+        await self._tell(
+            bench, first.arm(Setting(OFF)), "the engine is started without speculation"
+        )
         refused = await bench.engine.restart("off")
         if refused is not None:
             self._skipped[OFF] = refused.reason
@@ -139,6 +146,8 @@ class Regimes:
         await warm(bench, asking)
         for repeat in range(whole(bench.settled, "repeats")):
             await self._groups(bench, asking, Setting(OFF), repeat)
+        back = first.arm(self._arranged.live[0])
+        await self._tell(bench, back, "the engine is started again as it was")
         refused = await bench.engine.restart("as-was")
         if refused is not None:
             text = f"the engine could not be started again as it was: {refused.reason}"
@@ -148,15 +157,17 @@ class Regimes:
 
     async def _groups(self, bench: Bench, asking: Asking, setting: Setting, repeat: int) -> None:
         repeats = whole(bench.settled, "repeats")
-        listed = list(groups(bench.settled))
-        total = len(listed) * len(self._arranged.settings) * repeats
-        for group in listed:
+        for group in groups(bench.settled):
             arm = group.arm(setting)
-            await bench.step(arm, self._done, total, f"repeat {repeat + 1} of {repeats}")
+            await self._tell(bench, arm, f"repeat {repeat + 1} of {repeats}")
             self._cut = (arm, repeat)
             await run_load(bench, asking, _load(bench, group, arm), repeat)
             self._cut = None
             self._done += 1
+
+    async def _tell(self, bench: Bench, arm: str, text: str) -> None:
+        arms = len(list(groups(bench.settled))) * len(self._arranged.settings)
+        await bench.step(arm, self._done, arms * whole(bench.settled, "repeats"), text)
 
 
 def _load(bench: Bench, group: Group, arm: str) -> Load:
@@ -172,8 +183,19 @@ def _load(bench: Bench, group: Group, arm: str) -> Load:
     )
 
 
+def _lone(arranged: Arrangement, deepest: int | Missing) -> str:
+    """Why nothing is left to compare; empty where something is, or what is not ours is measured."""
+    if isinstance(deepest, Missing) or not arranged.skipped or len(arranged.settings) > 1:
+        return ""
+    if deepest == 0:
+        return NOTHING_TO_COMPARE
+    why = "; ".join(f"{name}: {reason}" for name, reason in arranged.skipped.items())
+    return f"there is nothing to compare ({why}); add to settings=off,off-live,on what it can do"
+
+
 def _consequences(arranged: Arrangement) -> tuple[str, ...]:
-    told = ["Its streams share the engine with whoever else uses it: both are slower meanwhile."]
+    told = [f"Arms, on each kind of text: {', '.join(each.told for each in arranged.settings)}."]
+    told.append("Its streams share the engine with whoever else uses it: both are slower meanwhile.")
     if any(setting.live for setting in arranged.live):
         told.append("Speculation is turned for everybody while it runs, and put back at the end.")
     if arranged.restart:

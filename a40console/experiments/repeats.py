@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from a40console.experiments.bench import ArmRepeat, Bench
 from a40console.experiments.rates import NOT_MEASURED, sustained_tokens_per_s, whole_tokens_per_s
-from a40console.experiments.showing import plus_minus
+from a40console.experiments.result_words import plus_minus
 from a40console.model import statistics
 from a40console.model.figures import Figure, Missing, number
 from a40console.model.run_record import ArmEnd, Sample
@@ -48,12 +48,12 @@ class Repeats:
         return plus_minus(statistics.interval(list(self.known.values()), seed=seed))
 
     def point(self, x: float, seed: int, *, share: int = 1) -> Point:
-        """The mean in a plot, with its bounds; divided by `share`."""
+        """The mean in a plot, with its bounds, as no speed is below none; divided by `share`."""
         y = (number(self.mean) or 0.0) / share
         found = statistics.interval(list(self.known.values()), seed=seed)
         if isinstance(found, Missing):
             return Point(x=x, y=y)
-        return Point(x=x, y=y, low=found.low / share, high=found.high / share)
+        return Point(x=x, y=y, low=max(0.0, found.low) / share, high=found.high / share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Whether a run's own client falsified what it tells. Pure but for doubts.
+"""Whether a run's own client falsified what it tells. Pure.
 
 Its lag is how long bytes wait until it stamps them. A time to first token is longer by that, and so
 is a whole request. Gaps between tokens are not: what both stamps are late by cancels out, and only
@@ -8,7 +8,7 @@ where the moment of its first token does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from a40console.experiments.bench import ArmRepeat, Bench
@@ -56,18 +56,19 @@ def spoiled(end: ArmEnd, samples: Sequence[Sample]) -> str:
     if took_s and lag_s is not None and _too_late(lag_s, fmean(took_s), MOST_LATE_SHARE):
         share = lag_s / fmean(took_s)
         reasons.append(
-            f"bytes waited {lag_s * 1000:.1f} ms on average until it read them, {share:.0%} of a "
+            f"bytes waited {lag_s * 1000:.1f} ms on average until it read them, {share:.1%} of a "
             f"request (at most {MOST_LATE_SHARE:.0%})"
         )
     return " and ".join(reasons)
 
 
-def leave_out(bench: Bench, arms: Iterable[str]) -> frozenset[ArmRepeat]:
-    """The repeats that the client spoiled, each arm's told as a doubt.
+def leave_out(bench: Bench, arms: Iterable[str]) -> tuple[frozenset[ArmRepeat], list[Doubt]]:
+    """The repeats that the client spoiled, and a doubt of each arm that has such.
 
     Where an arm keeps fewer repeats than an interval needs, no figure of the run stands.
     """
     out: set[ArmRepeat] = set()
+    doubts: list[Doubt] = []
     for arm in arms:
         ends = bench.arm_ends(arm)
         found = {
@@ -77,12 +78,20 @@ def leave_out(bench: Bench, arms: Iterable[str]) -> frozenset[ArmRepeat]:
             continue
         out |= {(arm, repeat) for repeat in found}
         kept = len(ends) - len(found)
-        told = "; ".join(f"repeat {repeat + 1}: {why}" for repeat, why in sorted(found.items()))
-        text = f"{LEFT_OUT} in {len(found)} of {len(ends)} repeats, left out: {told}"
-        if kept < LEAST_REPEATS:
-            text += f"; {kept} left of at least {LEAST_REPEATS}"
-        bench.doubt(Doubt(code=SATURATED, text=text, invalidates=kept < LEAST_REPEATS, arm=arm))
-    return frozenset(out)
+        invalidates = kept < LEAST_REPEATS
+        text = _left_out(found, len(ends))
+        doubts.append(Doubt(code=SATURATED, text=text, invalidates=invalidates, arm=arm))
+    return frozenset(out), doubts
+
+
+def _left_out(found: Mapping[int, str], repeats: int) -> str:
+    """Which of an arm's repeats are left out, each with its reason, and whether enough are left."""
+    if repeats == 1:
+        return f"{LEFT_OUT} in its only repeat, which is left out: {''.join(found.values())}"
+    told = "; ".join(f"repeat {repeat + 1}: {why}" for repeat, why in sorted(found.items()))
+    text = f"{LEFT_OUT} in {len(found)} of {repeats} repeats, left out: {told}"
+    kept = repeats - len(found)
+    return text if kept >= LEAST_REPEATS else f"{text}; {kept} left of at least {LEAST_REPEATS}"
 
 
 def in_time(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from a40console.experiments.facts import Fact
+from a40console.experiments.planted import Fact
 from a40console.model.figures import Figure, Missing, combine, number, total
 from a40console.model.statistics import median, percentile
 

@@ -15,6 +15,15 @@ from a40console.experiments.transcript import Piece, Pieces, tokens_of
 Way: TypeAlias = Literal["cc-auto", "cc-clear", "per-turn", "block", "none"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
+TOLD: Mapping[Way, str] = {
+    "cc-auto": "Claude Code's way: a summary, and the session begun anew from it",
+    "cc-clear": "Claude Code's way: old tool results are cleared",
+    "per-turn": "an own agent's way: the two oldest messages go, turn by turn",
+    "block": "an own agent's way: the oldest messages go at once, down to low_water",
+    "none": "never made smaller, as the ceiling",
+}
+"""What each does, in words for a plan."""
+
 RESULTS_KEPT = 3
 """Results of tools that `cc-clear` leaves."""
 

@@ -11,7 +11,7 @@ from a40console.experiments.costs import dollars, load_seconds, sum_of, window_r
 from a40console.experiments.loads import Load, run_load
 from a40console.experiments.offers import SWEEP
 from a40console.experiments.prompts import PROSE_TEMPERATURE, TOKENS_PER_WORD, filler, prose
-from a40console.experiments.settled import whole, wholes
+from a40console.experiments.settled_values import whole, wholes
 from a40console.experiments.sweep_result import conclude
 from a40console.experiments.sweep_verdict import step_name
 from a40console.model.experiment import Experiment, Value

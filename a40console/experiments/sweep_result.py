@@ -1,4 +1,4 @@
-"""What a sweep found: a row a step, the sustained figure, and the knee. Pure but for doubts."""
+"""What a sweep found: a row a step, the sustained figure, and the knee. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from a40console.experiments.bench import ArmRepeat, Bench
 from a40console.experiments.costs import dollars_per_million
-from a40console.experiments.loads import doubt_failures
+from a40console.experiments.loads import doubted_failures
 from a40console.experiments.rates import (
     counted,
     failed,
@@ -16,6 +16,7 @@ from a40console.experiments.rates import (
     ttfts_s,
 )
 from a40console.experiments.repeats import Measured
+from a40console.experiments.result_words import percent, written
 from a40console.experiments.saturation import (
     LATE,
     LEFT_OUT,
@@ -24,7 +25,6 @@ from a40console.experiments.saturation import (
     in_time,
     leave_out,
 )
-from a40console.experiments.showing import percent, written
 from a40console.experiments.sweep_verdict import rate_of, step_name, verdict_of
 from a40console.model import statistics
 from a40console.model.figures import Figure, Missing, combine, number
@@ -75,30 +75,36 @@ def conclude(
     """The result of the steps that there are.
 
     Args:
-        bench: Where doubts go, and what an hour costs.
+        bench: With what was recorded, and what an hour costs.
         streams: Of each step.
         stopped: Why the run ended before its time; empty where it did not.
         cut: Where the target went away, if it did.
         template_tokens: What the chat template adds to every prompt.
     """
     listed = sorted(set(streams))
-    left_out = leave_out(bench, map(step_name, listed))
+    left_out, doubts = leave_out(bench, map(step_name, listed))
     ordered = [Measured.of(bench, step_name(count), count, left_out) for count in listed]
     every = (sample for count in listed for sample in bench.samples(step_name(count)))
-    invalid = doubt_failures(bench, every, cut)
+    invalid, errors = doubted_failures(every, cut)
+    doubts += errors
     for step in ordered:
-        _doubt_shared_prefix(bench, step, template_tokens)
-        _doubt_late(bench, step)
+        doubts += filter(None, (_shared_prefix(step, template_tokens), _late(step)))
     best = max((step for step in ordered if step.sustained.known), key=rate_of, default=None)
     if invalid or best is None:
         why = invalid or stopped or (LEFT_OUT if left_out else _reason(ordered))
         verdict = Verdict(kind="none", text=f"No figure stands: {why}.")
-        return RunResult(headline=f"No figure: {why}", verdict=verdict, tables=(_errors(ordered),))
+        return RunResult(
+            headline=f"No figure: {why}",
+            verdict=verdict,
+            tables=(_errors(ordered),),
+            doubts=tuple(doubts),
+        )
     return RunResult(
         headline=_headline(bench, best),
         verdict=verdict_of(bench, ordered, best, stopped),
         tables=(_table(bench, ordered),),
         plots=_plots(bench, ordered),
+        doubts=tuple(doubts),
     )
 
 
@@ -113,20 +119,21 @@ def _headline(bench: Bench, best: Measured) -> str:
     return f"{written(best.sustained.mean)} tok/s sustained with {step_name(best.streams)}{cost}"
 
 
-def _doubt_shared_prefix(bench: Bench, step: Measured, template_tokens: Figure) -> None:
+def _shared_prefix(step: Measured, template_tokens: Figure) -> Doubt | None:
+    """A doubt of prompts that begin alike beyond the template."""
     cached, prompt = map(number, mean_prompt(step.samples))
     template = number(template_tokens)
     if cached is None or not prompt:
-        return
+        return None
     beyond = cached - (TEMPLATE_TOKENS if template is None else template)
     if beyond <= SHARED_PREFIX_SHARE * prompt:
-        return
+        return None
     text = (
         f"{beyond:.0f} tokens of a prompt ({percent(beyond / prompt)}) came out of the cache, "
         "beyond what the chat template puts before all"
     )
     arm = step_name(step.streams)
-    bench.doubt(Doubt(code="shared-prefix", text=text, invalidates=False, arm=arm))
+    return Doubt(code="shared-prefix", text=text, invalidates=False, arm=arm)
 
 
 def _table(bench: Bench, steps: Sequence[Measured]) -> Table:
@@ -172,13 +179,13 @@ def _latencies_s(step: Measured) -> dict[str, tuple[Figure, str]]:
     }
 
 
-def _doubt_late(bench: Bench, step: Measured) -> None:
-    """Tell which latencies are not told as they were stamped: the client's own are in them."""
+def _late(step: Measured) -> Doubt | None:
+    """Which latencies are not told as they were stamped: the client's own are in them."""
     told = [f"{name} {said}" for name, (_, said) in _latencies_s(step).items() if said]
-    if told:
-        text = f"not every latency is told, speeds stand: {'; '.join(told)}"
-        arm = step_name(step.streams)
-        bench.doubt(Doubt(code=LATE, text=text, invalidates=False, arm=arm))
+    if not told:
+        return None
+    text = f"not every latency is told, speeds stand: {'; '.join(told)}"
+    return Doubt(code=LATE, text=text, invalidates=False, arm=step_name(step.streams))
 
 
 def _errors(steps: Sequence[Measured]) -> Table:

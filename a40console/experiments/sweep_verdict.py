@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from a40console.experiments.bench import Bench
 from a40console.experiments.repeats import Measured
-from a40console.experiments.showing import span
 from a40console.model import statistics
 from a40console.model.figures import Missing, number
 from a40console.model.run_result import Verdict
+from a40console.model.run_words import ratio_text
 
 LEAST_SHARE = 0.5
 """Of growth in proportion to the streams: a step that brings less of it lies beyond the knee."""
@@ -46,7 +46,7 @@ def verdict_of(bench: Bench, steps: Sequence[Measured], best: Measured, stopped:
     if isinstance(contrast.ratio, Missing):
         return Verdict(kind="none", text=f"No verdict: {contrast.ratio.reason}.")
     told = (
-        f"{step_name(best.streams)} together are {span(contrast.ratio)} as fast as "
+        f"{step_name(best.streams)} together are {ratio_text(contrast.ratio)} as fast as "
         f"{step_name(first.streams)}"
     )
     if not contrast.differs:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from a40console.experiments.facts import Fact
-from a40console.model.run import Dialect
+from a40console.experiments.planted import Fact
 
 PieceKind: TypeAlias = Literal[
     "system", "user", "tool_result", "assistant", "summary", "files", "request"
@@ -17,8 +16,6 @@ PieceKind: TypeAlias = Literal[
 or for a fact."""
 
 _BEGINNING = 48
-
-PATHS: Mapping[Dialect, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,30 +99,3 @@ def messages(pieces: Sequence[Piece]) -> list[dict[str, str]]:
         else:
             told.append({"role": piece.role, "content": piece.text})
     return told
-
-
-def body(
-    pieces: Sequence[Piece], *, model: str, dialect: Dialect, answer_tokens: int, forced: bool
-) -> dict[str, Any]:
-    """A request's body.
-
-    Args:
-        pieces: The history, oldest first.
-        model: What is asked for.
-        dialect: Of the server.
-        answer_tokens: How long the answer may be.
-        forced: Whether it has to be so long: only OpenAI's dialect, as vLLM and llama.cpp extend
-            it, can ask for that.
-    """
-    chat = messages(pieces)
-    asked: dict[str, Any] = {"model": model, "max_tokens": answer_tokens, "temperature": 0}
-    if dialect == "anthropic":
-        system = [message["content"] for message in chat if message["role"] == "system"]
-        rest = [message for message in chat if message["role"] != "system"]
-        return {**asked, "system": "\n\n".join(system), "messages": rest}
-    asked["messages"] = chat
-    if forced:
-        asked["ignore_eos"] = True  # then `max_tokens` alone ends it
-        # Tells a simulated engine what work this is; a real one knows it from the text.
-        asked["vllm_xargs"] = {"regime": "session"}
-    return asked

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, TypeAlias, get_args
 
-from a40console.experiments.course import is_file
-from a40console.experiments.facts import Fact, planted
-from a40console.experiments.lengths import Lengths
+from a40console.experiments.planted import Fact, planted
+from a40console.experiments.session_course import is_file
+from a40console.experiments.session_lengths import Lengths
 from a40console.experiments.transcript import Piece, PieceKind, Transcript, Turn
 
 Style: TypeAlias = Literal["prose", "code", "log"]

@@ -19,9 +19,10 @@ from a40console.model.run_record import (
     Sample,
     Started,
 )
-from a40console.model.run_result import Doubt, RunResult
+from a40console.model.run_result import Doubt, RunResult, Verdict
 
 _NO_RESULT = Missing("it ended before it found anything")
+_NO_VERDICT = Verdict(kind="none", text="No figure of it may be believed.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,9 @@ def run_of(
     doubts = _doubts(records, broken)
     result = _result(records, doubts, over=gone is not None)
     end = _believed(_end(started, records, result, gone), doubts)
+    if end.state == "invalid" and isinstance(result, RunResult):
+        # Programs read the winner and the line to paste without asking for the state.
+        result = replace(result, headline="invalid", verdict=_NO_VERDICT)
     progress = [record.progress for record in records if isinstance(record, Progressed)]
     told: Started | RunOrder = started or order
     return Run(

@@ -44,7 +44,7 @@ def read_folder(folder: Path) -> RunFolder:
     order = read_order(folder)
     records, broken = read_records(folder / RECORDS)
     return RunFolder(
-        run=run_of(order, records, broken=broken, gone=_gone(folder)),
+        run=run_of(order, records, broken=broken, gone=gone_of(folder)),
         samples=tuple(record for record in records if isinstance(record, Sample)),
         arm_ends=tuple(record for record in records if isinstance(record, ArmEnd)),
     )
@@ -92,18 +92,21 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
                 yield line, line.endswith(b"\n")
 
 
-def _gone(folder: Path) -> Gone:
+def gone_of(folder: Path) -> Gone:
+    """The end of the process of a run, by what it left in its folder."""
     return Gone(
         at=_last_written(folder / RECORDS) or _last_written(folder / ORDER),
-        asked_to_end=_why_asked(folder / CANCEL),
+        asked_to_end=why_asked(folder),
         last_words=_last_words(folder / OUTPUT),
     )
 
 
-def _why_asked(path: Path) -> str:
-    """Why it was to end, as whoever asked it said; empty where nobody did."""
+def why_asked(folder: Path) -> str:
+    """Why it is to end, as whoever asked it said; empty where nobody did."""
     try:
-        return path.read_bytes().decode(errors="replace").strip()[:_WORDS_CHARS] or "cancelled"
+        return (folder / CANCEL).read_bytes().decode(errors="replace").strip()[
+            :_WORDS_CHARS
+        ] or "cancelled"
     except OSError:
         return ""
 

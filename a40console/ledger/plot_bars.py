@@ -15,7 +15,7 @@ from a40console.ledger.plot_frame import (
     text,
     values_grid,
 )
-from a40console.ledger.plot_scale import Scale, tick_text, value_scale
+from a40console.model.plot_scale import Scale, tick_text, value_scale
 from a40console.model.run_result import Plot, Point, Series
 
 _ROW = 30.0

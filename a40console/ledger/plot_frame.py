@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from a40console.ledger.plot_scale import Scale, tick_text
+from a40console.model.plot_scale import Scale, tick_text
 from a40console.model.run_words import visible
 
 WIDTH, HEIGHT = 760, 340
@@ -40,7 +40,7 @@ def frame(across: Scale, up: Scale, x_label: str, y_label: str) -> list[str]:
         if x - last >= _LEAST_GAP:
             parts.append(text(x, BOTTOM + 19, tick_text(tick), "middle"))
             last = x
-    name = f"{x_label} (each step the same factor)" if across.logarithmic else x_label
+    name = f"{x_label} (logarithmic)" if across.logarithmic else x_label
     parts.append(text((LEFT + RIGHT) / 2, BOTTOM + 42, name, "middle", "name"))
     return parts
 

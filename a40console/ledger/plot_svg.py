@@ -20,7 +20,7 @@ from a40console.ledger.plot_frame import (
     series_class,
     svg,
 )
-from a40console.ledger.plot_scale import Scale, step_scale, value_scale
+from a40console.model.plot_scale import Scale, step_scale, value_scale
 from a40console.model.run_result import Plot, Point, Series
 from a40console.model.run_words import visible
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from a40console.ledger.plot_svg import plot_figure
 from a40console.ledger.report_counts import count_tables
-from a40console.ledger.report_facts import (
+from a40console.model.figures import Missing
+from a40console.model.run import Run, RunEnvironment
+from a40console.model.run_facts import (
     Fact,
     environment_facts,
     moment,
     run_facts,
     title,
 )
-from a40console.model.figures import Missing
-from a40console.model.run import Run, RunEnvironment
 from a40console.model.run_record import ArmEnd, Sample
 from a40console.model.run_result import RunResult, Table, Verdict, VerdictKind
 from a40console.model.run_words import (

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 from a40console.ledger.report_counts import count_tables
-from a40console.ledger.report_facts import (
+from a40console.model.figures import Missing
+from a40console.model.run import Run, RunEnvironment
+from a40console.model.run_facts import (
     Fact,
     environment_facts,
     moment,
     run_facts,
     title,
 )
-from a40console.model.figures import Missing
-from a40console.model.run import Run, RunEnvironment
 from a40console.model.run_record import ArmEnd, Sample
 from a40console.model.run_result import RunResult, Table, Verdict
 from a40console.model.run_words import (

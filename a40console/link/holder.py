@@ -93,7 +93,7 @@ class Holder:
                 pid = None
         except EndedError:
             self._connection.end()
-            if pid is not None and _lives(pid):
+            if pid is not None and lives(pid):
                 os.kill(pid, signal.SIGTERM)  # its socket is gone: temporary folders are cleaned
             self._say("ended", "it was closed")
         finally:
@@ -106,7 +106,7 @@ class Holder:
         if self._follower is not None:
             self._follower.look_now()
         next_s = time.monotonic() + FOLLOW_PERIOD_S
-        while _lives(pid) if self._master is None else self._master.poll() is None:
+        while lives(pid) if self._master is None else self._master.poll() is None:
             if time.monotonic() > next_s:
                 self._follow()
                 next_s = time.monotonic() + FOLLOW_PERIOD_S
@@ -279,7 +279,7 @@ def port_of(address: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
     """Whether a process of this user lives. In a pod nobody may reap it: a zombie has ended."""
     try:
         os.kill(pid, 0)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from a40console import __version__
 from a40console.errors import ConsoleError, NoServiceError, RefusedError
 from a40console.link.connection import AnsweredError, Connection, Endpoint, free_port
-from a40console.link.holder import forwards, lead_to, port_of
+from a40console.link.holder import forwards, lead_to, lives, port_of
 from a40console.link.place import LinkPlace, LinkRecord
 from a40console.link.ssh import Ssh, program_of, through_login_shell
 from a40console.link.target import Target
@@ -137,20 +137,12 @@ def end_abandoned_logins(place: LinkPlace, ssh: Ssh) -> bool:
     for master in place.folder.glob(f"{place.master.name}-*"):
         opener = master.name.removeprefix(f"{place.master.name}-")
         pid = int(opener.partition("-")[0], 16)  # as _Login names it
-        if _is_gone(pid):
+        if not lives(pid):
             Connection(replace(ssh, master=master), place, ()).end()
             master.unlink(missing_ok=True)
             place.log.with_name(f"{place.log.name}-{opener}").unlink(missing_ok=True)
             found = True
     return found
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def _make(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
@@ -11,6 +12,12 @@ ParameterKind: TypeAlias = Literal["whole", "number", "yes", "choice", "choices"
 Value: TypeAlias = int | float | bool | str | tuple[str, ...] | tuple[int, ...]
 PRESETS = ("quick", "standard", "full")
 LONGEST_TEXT = 400
+MOST_MINUTES = 7 * 24 * 60.0
+MOST_USD = 1_000_000
+"""Limits of a run are at most these."""
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +102,11 @@ def write_value(value: Value) -> str:
 
 
 def _listed(parameter: Parameter, text: str) -> list[str]:
-    items = [item.strip() for item in text.split(",") if item.strip()]
-    if not items:
+    items = [item.strip() for item in text.split(",")]
+    if not any(items):
         raise ParameterError(f"{parameter.name} needs at least one value")
+    if not all(items):
+        raise ParameterError(f"{parameter.name} has an empty value between its commas: {text}")
     if len(set(items)) < len(items):
         raise ParameterError(f"{parameter.name} names one value twice: {text}")
     return items
@@ -105,18 +114,19 @@ def _listed(parameter: Parameter, text: str) -> list[str]:
 
 def _whole(parameter: Parameter, text: str) -> int:
     try:
-        return int(text)
+        if _WHOLE.fullmatch(text.strip()):
+            return int(text)
     except ValueError:
-        raise ParameterError(f"{parameter.name} is a whole number, not {text!r}") from None
+        pass  # more digits than Python reads
+    raise ParameterError(f"{parameter.name} is a whole number, not {text[:40]!r}")
 
 
 def _number(parameter: Parameter, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ParameterError(f"{parameter.name} is a number, not {text!r}") from None
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ParameterError(f"{parameter.name} is a number, not {text[:40]!r}")
+    value = float(text)
     if not isfinite(value):
-        raise ParameterError(f"{parameter.name} is a finite number, not {text!r}")
+        raise ParameterError(f"{parameter.name} is a finite number, not {text[:40]!r}")
     return value
 
 

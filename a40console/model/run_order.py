@@ -26,6 +26,3 @@ class RunOrder:
 
     environment: RunEnvironment | Missing = NOT_STARTED
     """What it runs on, as it was the moment before it started."""
-
-    engine_start: str = ""
-    """The engine start that its requests go to; empty where the target is a URL."""

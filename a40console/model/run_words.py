@@ -30,6 +30,7 @@ MARKS = {
     "INVALID": "no figure of it may be believed",
     "PARTIAL": "it was ended before it was through; what was measured till then stands",
     "FAILED": "it measured nothing usable",
+    "NOT BEGUN": "it was taken out of the queue, and nothing was measured",
 }
 """What must be seen before any figure of a run, and what it means."""
 
@@ -50,12 +51,35 @@ VERDICTS: dict[VerdictKind, str] = {
 }
 
 
+_FIGURES = {
+    "wall_s": "wall s",
+    "generated_tok_per_s": "generated tok/s",
+    "ttft_s": "TTFT s",
+    "request_s": "request s",
+    "gap_s": "gap s",
+    "usd": "cost $",
+}
+
+
+def figure_name(figure: str) -> str:
+    """What two runs are compared in, as a column is titled: its name with its unit."""
+    return _FIGURES.get(figure, figure)
+
+
 def marks(run: Run) -> tuple[str, ...]:
     """The marks of a run, the gravest first: keys of `MARKS`."""
     found = [SIMULATED] if is_simulated(run) else []
     found += [REFERENCE] if run.reference else []
-    found += [_STATES[run.state]] if run.state in _STATES else []
+    if never_began(run):
+        found += ["NOT BEGUN"]
+    elif run.state in _STATES:
+        found += [_STATES[run.state]]
     return tuple(found)
+
+
+def never_began(run: Run) -> bool:
+    """Whether it has ended before anything of it was carried out."""
+    return run.state == "failed" and isinstance(run.started_at, Missing)
 
 
 def is_simulated(run: Run) -> bool:

@@ -17,6 +17,20 @@ def duration(seconds: float) -> str:
     return _two(rest, 86400, "d", small, small_unit)
 
 
+def dollars(value: float) -> str:
+    """Dollars with cents, and three significant digits below one dollar."""
+    if value == 0:
+        return "$0"
+    if value < 0.00005:
+        return "<$0.0001"
+    if value >= 0.9995:
+        return f"${value:,.2f}"
+    text = f"{value:.3f}" if value >= 0.0995 else f"{value:.4f}"
+    while text.endswith("0") and len(text) > len("0.00"):
+        text = text[:-1]
+    return f"${text}"
+
+
 def short_name(name: str) -> str:
     """A session's or an agent's name: of a long one, such as a UUID, its beginning."""
     return name if len(name) <= LONGEST_NAME else name[:SHOWN_OF_LONG]

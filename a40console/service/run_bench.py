@@ -44,6 +44,7 @@ class Job:
     settled: Mapping[str, Value]
     seed: int
     usd_per_h: Figure
+    simulated: bool = False
 
 
 class RunBench:
@@ -73,6 +74,7 @@ class RunBench:
         self.target = job.target
         self.settled = job.settled
         self.model = job.model
+        self.simulated = job.simulated
         self.seed = job.seed
         self.usd_per_h = job.usd_per_h
         self.doubts: list[Doubt] = []
@@ -134,14 +136,15 @@ class RunBench:
     async def arm(self, name: str, repeat: int) -> AsyncIterator[None]:
         """Around one repeat of an arm; one that is broken off leaves no `ArmEnd`."""
         self._stop.check()
-        async with self._around.counters() as counters, LoadHealth() as health:
+        async with self._around.counters() as counters:
             before = await self._stop.bounded(counters.settled())
             first = len(self._samples)
-            self._around.machine.mark()
-            began_s = self.now_s()
-            yield
-            wall_s = self.now_s() - began_s
-            machine, load = self._around.machine.figures(), health.figures()
+            async with LoadHealth() as health:  # of the load alone: what waits before it is idle
+                self._around.machine.mark()
+                began_s = self.now_s()
+                yield
+                wall_s = self.now_s() - began_s
+                machine, load = self._around.machine.figures(), health.figures()
             after = await self._stop.bounded(counters.settled())
         samples = self._samples[first:]
         _refuse_dead(name, samples, before, after)

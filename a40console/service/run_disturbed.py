@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from a40console.model.figures import Missing, number
@@ -14,6 +13,7 @@ from a40console.model.snapshot import Session, Snapshot
 LOSES: frozenset[Intrusion] = frozenset({"evicts", "restarts"})
 """What costs a client that works more than some speed."""
 
+MINUTE_S = 60.0
 BETWEEN_TURNS_S = 300.0
 """An answer is read for so long before the next turn comes: the session is still at work."""
 
@@ -30,6 +30,9 @@ class Clients:
 
     requests: int
     """Requests that are held, queued or running, whoever sent them."""
+
+    now_s: float | None = None
+    """The instant, Unix time."""
 
     @property
     def any_active(self) -> bool:
@@ -54,6 +57,7 @@ def clients_of(snapshot: Snapshot, under_way: int) -> Clients:
         active=active,
         resting=tuple(session for session in known if session not in active),
         requests=max(int(counted) + requests.held, under_way),
+        now_s=now_s,
     )
 
 
@@ -76,9 +80,9 @@ def with_clients(plan: RunPlan, spec: RunSpec, clients: Clients) -> RunPlan:
     )
     if not refused:
         return plan
-    who = _named(clients.active) or _requests(clients)
+    who = _named(clients) or f"{_requests(clients)} works with the engine"
     does = "throws its cached prefix out" if plan.intrusion == "evicts" else "restarts its engine"
-    return replace(plan, refusal=f"{who} works with the engine, and the run {does}")
+    return replace(plan, refusal=f"{who}, and the run {does}")
 
 
 def _told(intrusion: Intrusion, clients: Clients) -> list[str]:
@@ -108,15 +112,26 @@ def _active(intrusion: Intrusion, session: Session) -> str:
         "evicts": f"loses its cached prefix: the next prompt reads {tokens} again",
         "restarts": f"waits while the engine is started anew, and reads {tokens} again after it",
     }[intrusion]
-    return f"Session {session.session} is at work and {what}."
+    does = "may go on" if session.phase == "idle" else "is at work"
+    return f"Session {session.session} {does} and {what}."
 
 
-def _named(sessions: Sequence[Session]) -> str:
+def _named(clients: Clients) -> str:
+    """Who works, the one that is at it first, and why an idle one counts; empty for nobody."""
+    sessions = sorted(clients.active, key=lambda session: session.phase == "idle")
     if not sessions:
         return ""
-    first = f"session {sessions[0].session}"
-    rest = len(sessions) - 1
-    return f"{first} and {rest} more" if rest else first
+    first, rest = sessions[0], len(sessions) - 1
+    does = "works with the engine"
+    last_s = unix_s(first.last_at)
+    if first.phase == "idle" and last_s is not None and clients.now_s is not None:
+        does = f"asked {_ago(clients.now_s - last_s)} ago and may go on"
+    more = f", {rest} more at work" if rest else ""
+    return f"session {first.session} {does}{more}"
+
+
+def _ago(seconds: float) -> str:
+    return f"{seconds / 60:.0f} m" if seconds >= MINUTE_S else f"{max(0, seconds):.0f} s"
 
 
 def _requests(clients: Clients) -> str:

@@ -111,7 +111,9 @@ class RunEngine:
         if self._place().engine is None:
             return NOT_OURS
         try:
-            result = await self._patiently(lambda: self._service.start(command, **arguments))
+            result = await self._patiently(
+                lambda: self._service.start(command, **arguments), again=(NoServiceError,)
+            )
             result = await self._ended(result)
         except ConsoleError as error:
             return Missing(_told(error))
@@ -126,13 +128,23 @@ class RunEngine:
             result = await self._patiently(lambda: self._service.result(started.id))  # noqa: B023
         return result
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """The service's answer, waited for where it restarts just now."""
+    async def _patiently(
+        self,
+        ask: Callable[[], Awaitable[Any]],
+        again: tuple[type[ConsoleError], ...] = (NoServiceError, TimedOutError),
+    ) -> Any:
+        """The service's answer, waited for where it restarts just now.
+
+        Args:
+            ask: Asks it.
+            again: What to ask again after. A service that was only slow has taken a command:
+                given to it twice it would be done twice.
+        """
         left = int(SERVICE_GONE_S / RETRY_S)
         while True:
             try:
                 return await self._stop.bounded(ask())
-            except (NoServiceError, TimedOutError):
+            except again:
                 if (left := left - 1) < 0:
                     raise
                 await self._stop.bounded(asyncio.sleep(RETRY_S))

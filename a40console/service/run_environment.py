@@ -8,11 +8,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import httpx
 
 from a40console import __version__
 from a40console.engines.gpu_driver import read_driver
@@ -29,7 +31,7 @@ from a40console.operations.record import RunRecord
 from a40console.service.run_place import server_root
 from a40console.telemetry.fetch import EngineHttp, SourceError
 from a40console.telemetry.sim import SERVER as SIMULATED_SERVER
-from a40console.telemetry.vllm import Identity, read_identity
+from a40console.telemetry.vllm import Identity, read_identity, read_models
 
 ELSEWHERE = Missing("the engine runs on another machine")
 NOT_OURS = Missing("not our engine")
@@ -108,17 +110,45 @@ class UrlServer:
         return "unknown" if isinstance(self.identity.version, Missing) else "vllm"
 
 
+async def window_at(target: RunTarget) -> Figure:
+    """Tokens that a request to a URL may hold; `/version`, which may hang, is not asked for it.
+
+    Raises:
+        RefusedError: If nothing well answers there.
+    """
+    async with _server(target, "") as (http, _):
+        try:
+            models = await read_models(http)
+        except SourceError as error:
+            return Missing(error.reason)
+    told: list[Figure] = [each["max_model_len"] for each in models if each.get("max_model_len")]
+    return told[0] if told else Missing("/v1/models does not tell it")
+
+
 async def look_at(target: RunTarget, token: str = "") -> UrlServer:
     """Ask who answers at a URL.
 
     Raises:
-        RefusedError: If nobody does.
+        RefusedError: If nothing well does.
     """
+    async with _server(target, token) as (http, server):
+        return UrlServer(server, await _identity(http))
+
+
+@asynccontextmanager
+async def _server(target: RunTarget, token: str) -> AsyncIterator[tuple[EngineHttp, str]]:
+    """The server at a URL, which answers, and its `Server` header."""
     endpoint = Endpoint(server_root(target.url), api_key=token or None)
     http = EngineHttp(endpoint, clock=time.monotonic)
     try:
-        server = (await http.get("/v1/models", timeout_s=10.0)).server
-        return UrlServer(server, await _identity(http))
+        answer = await http.get("/v1/models", timeout_s=10.0)
+        if answer.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            raise RefusedError(
+                f"The server at {target.url} is not well",
+                evidence=f"/v1/models answers HTTP {answer.status}",
+                remedy="See what it says of itself, and measure it once it serves.",
+            )
+        yield http, answer.server
     except SourceError as error:
         raise RefusedError(
             f"Nothing answers at {target.url}",
@@ -174,14 +204,12 @@ async def _identity(http: EngineHttp) -> Identity:
 
 
 def _effective(profile: Profile, snapshot: Snapshot, settings: Settings) -> dict[str, str]:
-    """What is in force by the engine's word, and where it says nothing, as it was asked."""
+    """What is in force by the engine's word; what was asked stands in the command line."""
     found = {name: str(settings[name]) for name in _SETTINGS if name in settings}
     window, slots = snapshot.engine.max_model_len, snapshot.requests.max_running
     for name, figure in (("max_model_len", window), ("max_running", slots)):
         if (value := number(figure)) is not None:
             found[name] = f"{value:.0f}"
-    if profile.prefix_caching is not None:
-        found.setdefault("enable_prefix_caching", str(profile.prefix_caching))
     differences = snapshot.engine.effective
     for each in () if isinstance(differences, Missing) else differences:
         if not isinstance(each.effective, Missing):

@@ -11,19 +11,21 @@ import json
 import logging
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from a40console.engines.tree import ProcessId
+from a40console.errors import UsageError
 from a40console.files import parse_json, read_json, write_private
+from a40console.ledger.ingest import CANCEL, ORDER, RECORDS, read_order, why_asked
 from a40console.model.codec import DecodeError, decode, decode_as, encode
 from a40console.model.profile import Profile
 from a40console.model.run_order import RunOrder
 from a40console.model.run_record import Record
 
-ORDER, CHILD, RECORDS, CANCEL = "order.json", "child.json", "run.jsonl", "cancel"
-OUTPUT, KEPT, KEYED, BEFORE = "output.log", "kept", "keyed", "engine-before.json"
+CHILD, KEPT, KEYED, BEFORE = "child.json", "kept", "keyed", "engine-before.json"
 KEPT_FOLDERS = 20
 MOST_READ_BYTES = 1024 * 1024
 """Of one look at the records, so that nobody waits for a long run's file."""
@@ -66,8 +68,8 @@ class RunFolder:
     def order(self) -> RunOrder | None:
         """What was asked for; None where that cannot be read."""
         try:
-            return decode(RunOrder, read_json(self.path / ORDER))
-        except (OSError, ValueError, DecodeError):
+            return read_order(self.path)
+        except UsageError:
             return None
 
     # --- Process -------------------------------------------------------------------------------
@@ -103,12 +105,7 @@ class RunFolder:
 
     def why_ended(self) -> str | None:
         """Why it is to end; None where nobody asked."""
-        try:
-            return (self.path / CANCEL).read_text(encoding="utf-8").strip() or "cancelled"
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError):
-            return "cancelled"
+        return why_asked(self.path) or None
 
     @property
     def is_kept(self) -> bool:
@@ -121,6 +118,11 @@ class RunFolder:
             write_private(self.path / KEPT, "")
         except OSError as error:
             log.warning("that the ledger has %s could not be noted: %s", self.id, error)
+
+    def forget_kept(self) -> None:
+        """The ledger has lost it; raises no OSError."""
+        with suppress(OSError):
+            (self.path / KEPT).unlink(missing_ok=True)
 
     @property
     def is_keyed(self) -> bool:
@@ -138,35 +140,37 @@ class RunFolder:
         write_private(self.path / BEFORE, json.dumps(encode(profile)))
 
     def before(self) -> Profile | None:
-        """What the engine was; None where the run changes nothing of it."""
+        """What the engine was; None where the run changes nothing of it, or it cannot be read."""
         try:
             return decode(Profile, read_json(self.path / BEFORE))
         except (OSError, ValueError, DecodeError):
             return None
 
+    @property
+    def may_have_changed_engine(self) -> bool:
+        """Whether what the engine was before is noted, be it legible or not."""
+        return (self.path / BEFORE).exists()
+
     def forget_before(self) -> None:
         """The engine is as it was, or cannot be made so."""
-        (self.path / BEFORE).unlink(missing_ok=True)
-
-    def last_output(self, lines: int = 6) -> str:
-        """The last lines that the process wrote outside its records."""
         try:
-            text = (self.path / OUTPUT).read_bytes()[-4096:].decode(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+            (self.path / BEFORE).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("what was before %s could not be removed: %s", self.id, error)
 
 
 def read_records(
     file: Path, offset: int, most_bytes: int = MOST_READ_BYTES
-) -> tuple[int, tuple[Record, ...]]:
-    """The records from a byte offset on, and the offset to go on from; a torn last line waits.
+) -> tuple[int, tuple[Record, ...], int]:
+    """The records from a byte offset on, the offset to go on from first; a torn last line waits.
 
-    A line that cannot be read is left out. Nothing is read where the offset lies beyond the end.
+    A line that cannot be read is left out, and counted last. Nothing is read where the offset lies
+    beyond the end.
     """
     following, lines = read_lines(file, offset, most_bytes)
-    found = (_record(line) for line in lines)
-    return following, tuple(record for record in found if record is not None)
+    found = [_record(line) for line in lines if line.strip()]
+    records = tuple(record for record in found if record is not None)
+    return following, records, len(found) - len(records)
 
 
 def read_lines(
@@ -195,12 +199,13 @@ def _record(line: bytes) -> Record | None:
 
 
 def run_folders(runs: Path) -> list[RunFolder]:
-    """Every run's folder, oldest first; none where there is no folder yet."""
+    """Every run's folder, oldest first, also one that lost its order; none without a folder."""
     try:
         names = sorted(entry for entry in os.listdir(runs) if not entry.startswith("."))  # noqa: PTH208
     except OSError:
         return []
-    return [RunFolder(runs / name) for name in names if (runs / name / ORDER).is_file()]
+    folders = [RunFolder(runs / name) for name in names]
+    return [each for each in folders if (each.path / ORDER).is_file() or each.has_begun]
 
 
 def prune(runs: Path, kept: int = KEPT_FOLDERS) -> None:

@@ -12,7 +12,14 @@ from a40console.errors import RefusedError, UsageError
 from a40console.experiments.bench import Design, Known
 from a40console.model.control import HistoryPoint
 from a40console.model.engine import EngineState
-from a40console.model.experiment import Experiment, ParameterError, Value, settle
+from a40console.model.experiment import (
+    MOST_MINUTES,
+    MOST_USD,
+    Experiment,
+    ParameterError,
+    Value,
+    settle,
+)
 from a40console.model.figures import Estimated, Figure, Missing, number
 from a40console.model.profile import Profile
 from a40console.model.run import RunPlan, RunSpec, RunTarget
@@ -20,16 +27,18 @@ from a40console.model.snapshot import Snapshot, SpeculationInfo
 from a40console.operations.status import EngineStatus
 from a40console.service.chronicle import Chronicle
 from a40console.service.history import MOST_POINTS, Question
+from a40console.service.own_lengths import with_own_turns
 from a40console.service.run_disturbed import Clients, with_clients
-from a40console.service.run_environment import UNPRICED, is_here, look_at
+from a40console.service.run_environment import UNPRICED, is_here, window_at
 from a40console.service.run_speeds import UNMEASURED, Speeds, known_first, read_per_s
 from a40console.telemetry.vllm_plugin import SOURCE as PLUGIN
 
 A_URLS = Missing("nothing is known of the server at a URL")
 LONGEST_NOTE = 2000
-MOST_MINUTES = 7 * 24 * 60.0
-MOST_USD = 1_000_000
 DAY_S = 86_400.0
+COMING = (EngineState.FETCHING, EngineState.STARTING, EngineState.DRAINING)
+"""Where an engine will serve, or what is under way with it ends, by itself."""
+
 _FASTEST = 5
 """So many of the fastest seconds say what the engine can do: their median."""
 
@@ -58,7 +67,7 @@ def settled_of(designs: Designs, spec: RunSpec) -> tuple[Design, dict[str, Value
     _refuse_limits(spec)
     _refuse_target(spec.target)
     try:
-        return design, settle(design.offer, spec.preset, spec.parameters)
+        return design, with_own_turns(settle(design.offer, spec.preset, spec.parameters))
     except ParameterError as error:
         text = str(error)
         raise UsageError(
@@ -77,6 +86,8 @@ def _refuse_limits(spec: RunSpec) -> None:
 
 
 def _refuse_target(target: RunTarget) -> None:
+    if not target.model.isprintable():
+        raise UsageError(f"{target.model!r} is no name of a model: it holds control characters")
     if target.kind != "url":
         return
     if any(mark in target.url for mark in "@?#"):
@@ -101,8 +112,8 @@ class Past:
     chronicle: Chronicle
     """Since it started."""
 
-    runs: Callable[[str], Awaitable[Speeds]]
-    """In earlier runs on a profile."""
+    runs: Callable[[str, bool], Awaitable[Speeds]]
+    """In earlier runs on a profile, simulated or real."""
 
 
 async def known_of(
@@ -118,11 +129,11 @@ async def known_of(
         RefusedError: If nothing answers at the target's URL.
     """
     if target.kind == "url":
-        found = await look_at(target)
+        window_tokens = await window_at(target)
         return Known(
             generation_tokens_per_s=A_URLS,
             prefill_tokens_per_s=A_URLS,
-            window_tokens=found.identity.max_model_len,
+            window_tokens=window_tokens,
             usd_per_h=url_usd_per_h if is_here(target) else UNPRICED,
             speculation_depth=A_URLS,
             can_reset_cache=False,
@@ -134,7 +145,7 @@ async def known_of(
     )
     points = (await past.chronicle.history(question)).points
     profile = status.profile.name if status.profile else ""
-    earlier = await past.runs(profile)
+    earlier = await past.runs(profile, snapshot.simulated)
     asked = status.profile.speculation if status.profile else None
     controls = snapshot.engine.controls
     return Known(
@@ -172,13 +183,22 @@ def _fastest(points: tuple[HistoryPoint, ...]) -> Figure:
     return UNMEASURED
 
 
-def refuse_engine(target: RunTarget, status: EngineStatus, *, changing: str) -> None:
-    """See that a run's engine is there.
+def refuse_engine(
+    target: RunTarget, status: EngineStatus, *, changing: str, measured: bool = False
+) -> None:
+    """See that a run's engine is there, or comes again with the end of the run that measures it.
+
+    Args:
+        target: Where the run's requests are to go.
+        status: Of our engine.
+        changing: What is under way on it; empty for nothing.
+        measured: Whether a run is carried out on it, which alone changes it meanwhile and puts it
+            back after: the next one waits for that.
 
     Raises:
         RefusedError: If it does not serve, or something changes it just now.
     """
-    if target.kind == "url":
+    if target.kind == "url" or (measured and (changing or status.state in COMING)):
         return
     if changing:
         raise RefusedError(

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from a40console.engines.signalling import send_signal
 from a40console.engines.tree import ProcFs
+from a40console.ledger.ingest import OUTPUT
 from a40console.paths import Paths
-from a40console.service.run_folder import OUTPUT, RunFolder
+from a40console.service.run_folder import RunFolder
 from a40console.service.run_place import TOKEN_VARIABLE
 
 MODULE = "a40console.service.run_child"
@@ -99,11 +100,6 @@ class RunProcess:
         if (pid := self._leader() or self._running_pid()) is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-
-    @property
-    def exit_code(self) -> int | None:
-        """How it ended, where it was started by us and has."""
-        return None if self._started is None else self._started.poll()
 
     def _signal(self, number: signal.Signals) -> None:
         if (pid := self._leader() or self._running_pid()) is not None:

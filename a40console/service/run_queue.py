@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -63,6 +64,9 @@ class RunWorld(Protocol):
     async def keep(self, folder: RunFolder) -> Run:
         """Let the ledger take a run that has ended; raises LedgerError."""
 
+    async def has(self, folder: RunFolder) -> bool:
+        """Whether the ledger has a run; raises LedgerError."""
+
 
 class RunQueue:
     """Starts runs one after the other and takes over what they measured."""
@@ -84,6 +88,8 @@ class RunQueue:
         self._record = record
         self._queued: list[RunFolder] = []
         self._unkept: list[RunFolder] = []
+        self._again: list[RunFolder] = []
+        self._must_compare = True
         self._wake = asyncio.Event()
         self._waits_for = ""
         self._unkept_told = ""
@@ -114,8 +120,17 @@ class RunQueue:
         current = self.current
         return current is not None and current.folder == folder and current.lives()
 
-    def add(self, order: RunOrder) -> None:
+    def compare_with_ledger(self) -> None:
+        """See anew whether the ledger has what it was given: it may have lost some."""
+        self._must_compare = True
+        self._wake.set()
+
+    def add(self, order: RunOrder, *, keyed: bool = False) -> None:
         """Let a run wait for its turn.
+
+        Args:
+            order: What is to be done.
+            keyed: Whether its target was given a key.
 
         Raises:
             RefusedError: If too many wait, or the disk does not take the order.
@@ -128,7 +143,10 @@ class RunQueue:
         folder = RunFolder(self._paths.runs / order.id)
         try:
             folder.write_order(order)
+            if keyed:
+                folder.note_keyed()
         except OSError as error:
+            shutil.rmtree(folder.path, ignore_errors=True)
             raise RefusedError(
                 "The run cannot be written down",
                 evidence=str(error),
@@ -149,7 +167,7 @@ class RunQueue:
             return f"{run_id} is asked to end; what it measured is kept"
         for folder in self._queued:
             if folder.id == run_id:
-                self._drop(folder, f"{why}, before it started")
+                self._drop(folder, f"{why} before it began")
                 return f"{run_id} does not start"
         raise RefusedError(
             f"{run_id} neither waits nor runs", remedy="See them: a40console runs list"
@@ -182,7 +200,8 @@ class RunQueue:
     async def _tick(self) -> None:
         if not self._world.settled():
             return
-        if self._unkept and time.monotonic() >= self._keep_again_s:
+        if time.monotonic() >= self._keep_again_s:
+            await self._compare()
             for folder in list(self._unkept):
                 await self._keep(folder)
         if (current := self.current) is not None:
@@ -190,14 +209,23 @@ class RunQueue:
             if current.lives():
                 return
             await self._finish(current)
-        if self._queued and self.current is None:
-            await self._begin(self._queued[0])
+        if self.current is None:
+            await self._begin_next()
 
-    async def _begin(self, folder: RunFolder) -> None:
-        order = folder.order()
-        if order is None:
-            self._drop(folder, "its order cannot be read")
-            return
+    async def _begin_next(self) -> None:
+        """Begin the first run that can: one that waits for our engine holds up no run elsewhere."""
+        for folder in self.queued:
+            order = folder.order()
+            if order is None:
+                self._drop(folder, "its order cannot be read")
+                return
+            if folder is not self._queued[0] and order.spec.target.kind != "url":
+                continue
+            await self._begin(folder, order)
+            if self.current is not None or folder not in self._queued:
+                return
+
+    async def _begin(self, folder: RunFolder, order: RunOrder) -> None:
         try:
             if why := self._world.hindrance(order):
                 self._note_waiting(folder, why)
@@ -218,8 +246,9 @@ class RunQueue:
         except OSError as error:
             self._drop(folder, f"it could not be started: {error}")
             return
+        if folder is self._queued[0]:
+            self._waits_for = ""
         self._queued.remove(folder)
-        self._waits_for = ""
         spec = order.spec
         told = {"run": order.id, "who": order.who}
         self._record("run.started", f"{spec.experiment} ({spec.preset}) begins", "info", told)
@@ -232,15 +261,34 @@ class RunQueue:
     async def _finish(self, process: RunProcess) -> None:
         """Put the engine back, and let the ledger take what was measured."""
         folder = process.folder
+        data = {"run": folder.id}
         if (before := folder.before()) is not None:
             told = await self._world.put_back(before)
             if told:
-                data = {"run": folder.id}
                 self._record("run.engine-put-back", f"after {folder.id}: {told}", "info", data)
-            folder.forget_before()
+        elif folder.may_have_changed_engine:
+            text = f"what the engine was before {folder.id} cannot be read: it stays as it is now"
+            self._record("run.engine-not-put-back", text, "error", data)
+        folder.forget_before()
         self.current = None
         self._unkept.append(folder)
         await self._keep(folder)
+
+    async def _compare(self) -> None:
+        """Let the ledger take again what it had and lost: the folders still have the newest."""
+        if not self._must_compare:
+            return
+        self._must_compare = False
+        try:
+            for folder in run_folders(self._paths.runs):
+                if folder.is_kept and not await self._world.has(folder):
+                    folder.forget_kept()
+                    self._again.append(folder)
+                    self._unkept.append(folder)
+        except ConsoleError as error:
+            self._must_compare = True
+            self._keep_again_s = time.monotonic() + REST_S
+            log.warning("what the ledger has is not known: %s (%s)", error.message, error.evidence)
 
     async def _keep(self, folder: RunFolder) -> None:
         try:
@@ -251,6 +299,11 @@ class RunQueue:
             return
         folder.note_kept()
         self._unkept.remove(folder)
+        if folder in self._again:
+            self._again.remove(folder)
+            text = f"{run.id} was not in the ledger any more, and is again"
+            self._record("run.kept-again", text, "info", {"run": run.id})
+            return
         headline = "" if isinstance(run.result, Missing) else run.result.headline
         words = f"{run.spec.experiment}: {run.state}"
         told = run.reason or headline
@@ -268,6 +321,8 @@ class RunQueue:
 
     def _drop(self, folder: RunFolder, why: str) -> None:
         """A run that waited does not begin: it ends as failed, and says why."""
+        if folder not in self._queued:
+            return  # dropped before, while this step waited
         self._queued.remove(folder)
         self._unkept.append(folder)
         with suppress(OSError, RecordsError), RunRecords(folder.records_file) as records:
@@ -282,7 +337,7 @@ class RunQueue:
             process = RunProcess(folder)
             if not folder.has_begun:
                 self._queued.append(folder)
-            elif process.lives() or (folder.before() is not None and self.current is None):
+            elif process.lives() or (folder.may_have_changed_engine and self.current is None):
                 if self.current is not None:
                     self._unkept.append(self.current.folder)
                 self.current = process

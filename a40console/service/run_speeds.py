@@ -40,11 +40,18 @@ class Speeds:
 NO_SPEEDS = Speeds(UNMEASURED, UNREAD)
 
 
-def speeds_in(ledger: Ledger, profile: str) -> Speeds:
-    """What the newest runs on a profile showed that measured each: a tiny one may say only one."""
+def speeds_in(ledger: Ledger, profile: str, *, simulated: bool) -> Speeds:
+    """What the newest runs on a profile showed that measured each: a tiny one may say only one.
+
+    Args:
+        ledger: The runs that have ended.
+        profile: The profile's name.
+        simulated: Whether its engine is a simulation: real and simulated runs say nothing of each
+            other.
+    """
     found = NO_SPEEDS
     for run in ledger.runs(LOOKED_AT):
-        if _was_on(run, profile):
+        if _was_on(run, profile, simulated=simulated):
             earlier = speeds_of(ledger.samples(run.id))
             found = Speeds(
                 known_first(found.generation_tokens_per_s, earlier.generation_tokens_per_s),
@@ -84,10 +91,15 @@ def _computed_tokens(request: RecentRequest) -> float:
     return 0.0 if prompt is None or cached is None else prompt - cached
 
 
-def _was_on(run: Run, profile: str) -> bool:
-    where = run.environment
-    stands = run.state in ("done", "partial") and not run.reference
-    return stands and isinstance(where, RunEnvironment) and where.profile == profile
+def _was_on(run: Run, profile: str, *, simulated: bool) -> bool:
+    """Whether a run that stands was on it here: another machine's engine is as fast as it is."""
+    where, ours = run.environment, isinstance(run.origin, Missing) and not run.reference
+    return (
+        ours
+        and run.state in ("done", "partial")
+        and isinstance(where, RunEnvironment)
+        and (where.profile, where.simulated) == (profile, simulated)
+    )
 
 
 def speeds_of(samples: Iterable[Sample]) -> Speeds:

@@ -190,6 +190,7 @@ class _Run:
                 settled=settle(self._design().offer, spec.preset, spec.parameters),
                 seed=spec.seed,
                 usd_per_h=self._usd_per_h,
+                simulated=self._simulated,
             ),
         )
         await stack.enter_async_context(client)

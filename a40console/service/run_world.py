@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from a40console.config import RentSettings
 from a40console.errors import ConsoleError, NotServingError, RefusedError
-from a40console.model.engine import EngineState
+from a40console.model.engine import DOWN, EngineState
 from a40console.model.figures import Figure, Missing, number
+from a40console.model.instants import iso_utc
 from a40console.model.profile import Profile
 from a40console.model.run import Run
 from a40console.model.run_order import RunOrder
@@ -22,6 +23,7 @@ from a40console.service.run_disturbed import LOSES, Clients
 from a40console.service.run_environment import own_environment, url_environment
 from a40console.service.run_folder import RunFolder
 from a40console.service.run_ledger import RunLedger
+from a40console.service.run_planning import COMING
 from a40console.telemetry.view import EngineView
 
 CHANGE_LIMIT_S = 1800.0
@@ -29,7 +31,6 @@ CHANGE_LIMIT_S = 1800.0
 
 CHANGE_LOOK_S = 0.5
 SEEN_WITHIN_S = 6.0
-_COMING = (EngineState.FETCHING, EngineState.STARTING, EngineState.DRAINING)
 NO_RENT = Missing("no rent is set, and what a URL costs is not known")
 
 
@@ -60,6 +61,8 @@ class ServiceWorld:
 
     rent: RentSettings
     is_settled: Callable[[], bool]
+    began_at: str = field(default_factory=lambda: iso_utc(time.time()))
+    """When the service began, ISO 8601: what was asked for before waits until it has an engine."""
 
     def settled(self) -> bool:
         """Whether it is known which engine runs."""
@@ -72,7 +75,7 @@ class ServiceWorld:
         if (change := self.operator.under_way) is not None:
             return f"a {change.change.what} is under way"
         state = self.operator.status.state
-        if state in _COMING:
+        if state in COMING or (state in DOWN and order.asked_at < self.began_at):
             return state.sentence
         if state is not EngineState.SERVING:
             raise RefusedError("It could not begin", evidence=state.sentence)
@@ -102,7 +105,7 @@ class ServiceWorld:
         settings = {} if view is None else view.settings
         environment = await own_environment(run, self.sight.snapshot(), settings)
         before = self.operator.status.profile
-        return replace(order, environment=environment, engine_start=run.id), before
+        return replace(order, environment=environment), before
 
     async def _seen(self) -> None:
         """Wait until an engine that has just come to serve was asked who it is."""
@@ -159,6 +162,10 @@ class ServiceWorld:
         """Let the ledger take a run that has ended."""
         self.keys.pop(folder.id, None)
         return await self.ledger.take(lambda ledger: ledger.ingest(folder.path))
+
+    async def has(self, folder: RunFolder) -> bool:
+        """Whether the ledger has a run."""
+        return await self.ledger.ask(lambda ledger: ledger.has(folder.id))
 
 
 def _at_work(clients: Clients) -> str:

@@ -102,10 +102,13 @@ class Runs:
         return await self._planned(design, settled, spec)
 
     async def _planned(self, design: Design, settled: dict[str, Value], spec: RunSpec) -> RunPlan:
-        operator, target = self._works.operator, spec.target
+        operator, target, run = self._works.operator, spec.target, self.running()
         change = operator.under_way
         refuse_engine(
-            target, operator.status, changing="" if change is None else change.change.what
+            target,
+            operator.status,
+            changing="" if change is None else change.change.what,
+            measured=run is not None and run.spec.target.kind != "url",
         )
         known = await self._works.known(target)
         clients = None if target.kind == "url" else self._clients()
@@ -152,10 +155,10 @@ class Runs:
             asked_at=iso_utc(time.time()),
             who=asking(),
         )
-        self.queue.add(order)
-        if key and spec.target.kind == "url":
+        keyed = bool(key) and spec.target.kind == "url"
+        self.queue.add(order, keyed=keyed)
+        if keyed:
             self._works.keys[order.id] = key
-            RunFolder(self._works.paths.runs / order.id).note_keyed()
         told = {"run": order.id, "who": order.who}
         text = f"{spec.experiment} ({spec.preset}) is asked for: {order.id}"
         self._works.record("run.queued", text, "info", told)
@@ -163,9 +166,9 @@ class Runs:
 
     # --- Meanwhile and after ------------------------------------------------------------------
 
-    async def newest(self, limit: int) -> tuple[Run, ...]:
-        """The newest runs, newest first."""
-        kept = await self.ledger.ask(lambda ledger: ledger.runs(limit))
+    async def newest(self, limit: int, *, only_live: bool = False) -> tuple[Run, ...]:
+        """The newest runs, newest first; the ledger is not asked for `only_live`."""
+        kept = () if only_live else await self.ledger.ask(lambda ledger: ledger.runs(limit))
         live = self._live()
         both = {run.id: run for run in kept} | live
         ordered = sorted(both.values(), key=lambda run: (run.asked_at, run.id), reverse=True)
@@ -197,6 +200,8 @@ class Runs:
         if file.exists():
             following, lines = await asyncio.to_thread(read_lines, file, after)
             return following, [line for line in lines if _is_whole(line)]
+        if run.id in self._live():
+            return after, []  # it waits, or writes its first record in a moment
         samples = await self.ledger.ask(lambda ledger: ledger.samples(run.id))
         ends = await self.ledger.ask(lambda ledger: ledger.arm_ends(run.id))
         every: list[Record] = [*samples, *ends]
@@ -254,17 +259,16 @@ class Runs:
         folders = self.queue.folders
         for gone in self._views.keys() - {folder.id for folder in folders}:
             del self._views[gone]
-        looked = [self._look(folder) for folder in folders]
-        return {run.id: run for run in looked if run is not None}
+        return {folder.id: self._look(folder) for folder in folders}
 
-    def _look(self, folder: RunFolder) -> Run | None:
+    def _look(self, folder: RunFolder) -> Run:
         view = self._views.setdefault(folder.id, RunView(folder))
         run = view.look(lives=self.queue.lives(folder))
         current = self.queue.current
-        if run is not None and run.state in ENDED and current and current.folder.id == folder.id:
+        if run.state in ENDED and current and current.folder.id == folder.id:
             return _put_back(run)
         why = self.queue.waits_for(folder)
-        if run is None or run.state != "queued" or not why:
+        if run.state != "queued" or not why:
             return run
         return replace(run, reason=f"it waits: {why}")
 

@@ -54,7 +54,8 @@ class RunRoutes:
 
     async def _list(self, request: Request) -> Response:
         limit = min(count(request, "limit", 100), MOST_RUNS)
-        runs = await self._runs.newest(limit)
+        only_live = request.query_params.get("kept") == "no"
+        runs = await self._runs.newest(limit, only_live=only_live)
         return await asyncio.to_thread(as_json, runs)
 
     async def _one(self, request: Request) -> Response:

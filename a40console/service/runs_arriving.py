@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import Counter
 from pathlib import Path
-from typing import Any, Protocol
 
 from a40console.errors import ConsoleError
 from a40console.files import read_json
@@ -14,19 +13,13 @@ from a40console.ledger.database import LedgerError
 from a40console.link.pulled import PulledRuns
 from a40console.operations.roles import Recorder
 from a40console.paths import make_private
+from a40console.service.run_ledger import RunLedger
 
 LOOK_PERIOD_S = 2.0
 RETRY_PERIOD_S = 30.0
 """After the disk did not take one."""
 
 log = logging.getLogger(__name__)
-
-
-class ImportingLedger(Protocol):
-    """The ledger, as far as runs come into it; each call waits its turn."""
-
-    async def import_run(self, document: Any, *, origin: str = "") -> object:
-        """Take a document."""
 
 
 class RunsArriving:
@@ -38,7 +31,7 @@ class RunsArriving:
         record: Tells it in the journal.
     """
 
-    def __init__(self, pulled: PulledRuns, ledger: ImportingLedger, record: Recorder) -> None:
+    def __init__(self, pulled: PulledRuns, ledger: RunLedger, record: Recorder) -> None:
         self._pulled = pulled
         self._ledger = ledger
         self._record = record
@@ -74,7 +67,8 @@ class RunsArriving:
         """Put one into the ledger; where it came from."""
         kept = await asyncio.to_thread(read_json, file)
         origin = str(kept["origin"])
-        await self._ledger.import_run(kept["document"], origin=origin)
+        document = kept["document"]
+        await self._ledger.take(lambda ledger: ledger.import_run(document, origin=origin))
         file.unlink(missing_ok=True)
         return origin
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from a40console.errors import RefusedError
+from a40console.errors import RefusedError, UsageError
 from a40console.model.codec import DecodeError, decode, decode_as, encode
 from a40console.model.experiment import Experiment
 from a40console.model.run import Comparison, Hypothesis, Run, RunPlan, RunSpec
@@ -36,9 +36,15 @@ class RunCalls(ABC):
         data = await self._request("POST", "/v1/run-plan", json=encode(spec))
         return _of(RunPlan, data)
 
-    async def runs(self, limit: int = 100) -> tuple[Run, ...]:
-        """The newest runs, newest first: those that wait and the one that runs are among them."""
-        return _all_of(Run, await self._request("GET", "/v1/runs", params={"limit": limit}))
+    async def runs(self, limit: int = 100, *, only_live: bool = False) -> tuple[Run, ...]:
+        """The newest runs, newest first: those that wait and the one that runs are among them.
+
+        Args:
+            limit: How many.
+            only_live: Those alone that the ledger does not have yet, and without asking it.
+        """
+        query: dict[str, Any] = {"limit": limit} | ({"kept": "no"} if only_live else {})
+        return _all_of(Run, await self._request("GET", "/v1/runs", params=query))
 
     async def run(self, run_id: str) -> Run:
         """One run; the beginning of its id will do.
@@ -46,7 +52,7 @@ class RunCalls(ABC):
         Raises:
             UsageError: If none, or more than one, is known by that name.
         """
-        return _of(Run, await self._request("GET", f"/v1/runs/{quote(run_id, safe='')}"))
+        return _of(Run, await self._request("GET", _path(run_id)))
 
     async def run_records(self, run_id: str, after: int = 0) -> tuple[int, tuple[Record, ...]]:
         """What a run has recorded since.
@@ -58,7 +64,7 @@ class RunCalls(ABC):
         Returns:
             What to ask with next time, and the records, oldest first; not always all of them.
         """
-        path = f"/v1/runs/{quote(run_id, safe='')}/records"
+        path = f"{_path(run_id)}/records"
         data = await self._request("GET", path, params={"after": after})
         try:
             records = tuple(decode_as(Record, item, "record") for item in data["records"])
@@ -73,7 +79,7 @@ class RunCalls(ABC):
 
     async def run_document(self, run_id: str) -> dict[str, Any]:
         """Everything of a run that has ended, as `runs.import` takes it."""
-        data = await self._request("GET", f"/v1/runs/{quote(run_id, safe='')}/document")
+        data = await self._request("GET", f"{_path(run_id)}/document")
         return dict(data)
 
     async def run_report(self, run_id: str, form: str) -> str:
@@ -82,7 +88,7 @@ class RunCalls(ABC):
         Raises:
             RefusedError: If it has nothing of that form.
         """
-        path = f"/v1/runs/{quote(run_id, safe='')}/report"
+        path = f"{_path(run_id)}/report"
         return str((await self._request("GET", path, params={"form": form}))["text"])
 
     async def hypotheses(self) -> tuple[Hypothesis, ...]:
@@ -92,6 +98,19 @@ class RunCalls(ABC):
     async def runs_left(self) -> NotCopied:
         """The runs that no other machine has, whether this one will be gone, and how they go."""
         return _of(NotCopied, await self._request("GET", "/v1/runs/not-copied"))
+
+
+def _path(run_id: str) -> str:
+    """Where a run is asked for.
+
+    Raises:
+        UsageError: If no run can have that name: a path would lead elsewhere.
+    """
+    if "/" in run_id or run_id in ("", ".", ".."):
+        raise UsageError(
+            f"There is no run {run_id!r}", remedy="`a40console runs list` shows those there are."
+        )
+    return f"/v1/runs/{quote(run_id, safe='')}"
 
 
 def _of(kind: type[T], data: Any) -> T:

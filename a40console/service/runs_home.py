@@ -14,7 +14,7 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from a40console.config import RunsSettings
 from a40console.errors import ConsoleError
@@ -24,6 +24,7 @@ from a40console.ledger.leaving import LeavingRun
 from a40console.model.codec import encode
 from a40console.operations.roles import Recorder
 from a40console.paths import make_private
+from a40console.service.run_ledger import RunLedger
 
 VOLUMES = (Path("/workspace"), Path("/runpod-volume"))
 """Where RunPod mounts them."""
@@ -33,25 +34,6 @@ LOOK_PERIOD_S = 10.0
 _INDEX = "index.json"
 
 log = logging.getLogger(__name__)
-
-
-class HomeLedger(Protocol):
-    """The ledger, as far as a home of runs needs it; each call waits its turn."""
-
-    async def leaving(self, machine: str) -> tuple[LeavingRun, ...]:
-        """Runs that have ended."""
-
-    async def document(self, run_id: str) -> Mapping[str, Any]:
-        """Everything of a run."""
-
-    async def has(self, run_id: str) -> bool:
-        """Whether a run is there."""
-
-    async def import_run(self, document: Any, *, origin: str = "") -> object:
-        """Take a document."""
-
-    async def mark_copied(self, run_id: str, machine: str, *, revision: int | None) -> None:
-        """Note that a machine has it."""
 
 
 def home_of_runs(
@@ -94,7 +76,7 @@ class RunsHome:
     """
 
     def __init__(
-        self, folder: Path, *, outlives: bool, ledger: HomeLedger, record: Recorder
+        self, folder: Path, *, outlives: bool, ledger: RunLedger, record: Recorder
     ) -> None:
         self.folder = folder
         self._outlives = outlives
@@ -130,22 +112,25 @@ class RunsHome:
         self._versions = await asyncio.to_thread(self._read_index)
         taken = 0
         for file in await asyncio.to_thread(self._documents):
-            if await self._ledger.has(file.stem):
-                continue
             try:
-                document = await asyncio.to_thread(read_json, file)
-                await self._ledger.import_run(document, origin=self.name)
+                taken += await self._take(file)
             except LedgerError:
                 raise
             except (ConsoleError, OSError, ValueError) as error:
                 log.warning("%s is not taken into the ledger: %s", file, error)
-                continue
-            self._versions.pop(file.stem, None)  # another ledger counted them
-            taken += 1
         if taken:
             runs = "1 run" if taken == 1 else f"{taken} runs"
             self._record("runs.arrived", f"{runs} taken over from {self.folder}")
         return taken
+
+    async def _take(self, file: Path) -> bool:
+        """Take one run, where the ledger has not got it; whether so."""
+        if await self._ledger.ask(lambda ledger: ledger.has(file.stem)):
+            return False
+        document = await asyncio.to_thread(read_json, file)
+        await self._ledger.take(lambda ledger: ledger.import_run(document, origin=self.name))
+        self._versions.pop(file.stem, None)  # another ledger counted them
+        return True
 
     async def keep_up(self) -> int:
         """Write what it has not, or not as it is by now; how many runs.
@@ -154,13 +139,8 @@ class RunsHome:
         """
         written = 0
         try:
-            for run in await self._ledger.leaving(self.name):
-                if self._versions.get(run.id) != run.revision:
-                    document = await self._ledger.document(run.id)
-                    await asyncio.to_thread(self._write, run, document)
-                    written += 1
-                if self._outlives and not run.copied:
-                    await self._ledger.mark_copied(run.id, self.name, revision=run.revision)
+            for run in await self._ledger.ask(lambda ledger: ledger.leaving(self.name)):
+                written += await self._keep(run)
         except (ConsoleError, OSError) as error:
             self._fail(error)
         except Exception:
@@ -168,6 +148,18 @@ class RunsHome:
         else:
             self._trouble = ""
         return written
+
+    async def _keep(self, run: LeavingRun) -> bool:
+        """Write one, where it is another by now, and tell the ledger; whether it was written."""
+        is_new = self._versions.get(run.id) != run.revision
+        if is_new:
+            document = await self._ledger.ask(lambda ledger: ledger.document(run.id))
+            await asyncio.to_thread(self._write, run, document)
+        if self._outlives and not run.copied:
+            await self._ledger.ask(
+                lambda ledger: ledger.mark_copied(run.id, self.name, revision=run.revision)
+            )
+        return is_new
 
     def _write(self, run: LeavingRun, document: Mapping[str, Any]) -> None:
         make_private(self.folder)

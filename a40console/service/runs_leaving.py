@@ -8,36 +8,25 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from a40console.config import RunsSettings
-from a40console.ledger.leaving import LeavingRun
 from a40console.model.run_copies import NotCopied
 from a40console.service.pod_environment import with_pod
 from a40console.service.query import as_json
 from a40console.service.run_folder import run_folders
+from a40console.service.run_ledger import RunLedger
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class CopiedLedger(Protocol):
-    """The ledger, as far as copies go; each call waits its turn."""
-
-    async def leaving(self, machine: str) -> tuple[LeavingRun, ...]:
-        """Runs that have ended, and whether a machine has them."""
-
-    async def not_copied(self) -> tuple[str, ...]:
-        """Ids of the runs measured here that no other machine has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsLeaving:
     """Answers what may be copied from here."""
 
-    ledger: CopiedLedger
+    ledger: RunLedger
     folders: Path
     """Where runs are that have not ended."""
 
@@ -53,7 +42,8 @@ class RunsLeaving:
 
     async def _leaving(self, request: Request) -> Response:
         """Ids and versions; nothing again for whoever knows them by their mark."""
-        runs = await self.ledger.leaving(request.query_params.get("machine", ""))
+        machine = request.query_params.get("machine", "")
+        runs = await self.ledger.ask(lambda ledger: ledger.leaving(machine))
         told = [{"id": run.id, "version": str(run.revision), "copied": run.copied} for run in runs]
         ended = {run.id for run in runs}
         unended = [
@@ -68,7 +58,7 @@ class RunsLeaving:
     async def _not_copied(self, request: Request) -> Response:
         return as_json(
             NotCopied(
-                ids=await self.ledger.not_copied(),
+                ids=await self.ledger.ask(lambda ledger: ledger.not_copied()),
                 passing=is_passing(self.settings, self.environment),
                 pull=f"a40console runs pull --ssh {reached_by(self.environment)}",
                 volume=self.volume(),

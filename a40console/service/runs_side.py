@@ -92,6 +92,7 @@ def runs_side(
     def opened(lost: str) -> None:
         if lost:
             record("ledger.damaged", "the ledger was damaged", "error", {"evidence": lost})
+            queue.compare_with_ledger()
 
     ledger = RunLedger(paths.ledger, opened, BoundsTold(record))
     world = ServiceWorld(
@@ -105,13 +106,14 @@ def runs_side(
         is_settled=is_settled,
     )
 
-    async def earlier(profile: str) -> Speeds:
+    async def earlier(profile: str, simulated: bool) -> Speeds:
         try:
-            return await ledger.ask(lambda opened: speeds_in(opened, profile))
+            return await ledger.ask(lambda opened: speeds_in(opened, profile, simulated=simulated))
         except ConsoleError as error:
             log.warning("earlier runs are not known: %s (%s)", error.message, error.evidence)
             return NO_SPEEDS
 
+    queue = RunQueue(paths, world, record)
     past = Past(chronicle=chronicle, runs=earlier)
 
     async def known(target: RunTarget) -> Known:
@@ -122,7 +124,7 @@ def runs_side(
         Works(
             paths=paths,
             operator=operator,
-            queue=RunQueue(paths, world, record),
+            queue=queue,
             ledger=ledger,
             designs=every_design,
             known=known,

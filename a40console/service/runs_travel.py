@@ -6,13 +6,11 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from a40console.config import RunsSettings
-from a40console.ledger.leaving import LeavingRun
 from a40console.link.pulled import PulledRuns
 from a40console.operations.roles import Recorder
 from a40console.paths import Paths
@@ -35,16 +33,15 @@ class RunsTravel:
         self, paths: Paths, settings: RunsSettings, ledger: RunLedger, record: Recorder
     ) -> None:
         environment = with_pod(os.environ)
-        copies = _Copies(ledger)
-        self._arriving = RunsArriving(PulledRuns(paths.pulled), copies, record)
+        self._arriving = RunsArriving(PulledRuns(paths.pulled), ledger, record)
         folder = home_of_runs(settings, environment, paths.state)
         self._home = (
             None
             if folder is None
-            else RunsHome(folder, outlives=settings.home != "auto", ledger=copies, record=record)
+            else RunsHome(folder, outlives=settings.home != "auto", ledger=ledger, record=record)
         )
         self._leaving = RunsLeaving(
-            ledger=copies,
+            ledger=ledger,
             folders=paths.runs,
             settings=settings,
             volume=lambda: "" if self._home is None else str(self._home.folder),
@@ -67,30 +64,3 @@ class RunsTravel:
             group.create_task(self._arriving.run())
             if self._home is not None:
                 group.create_task(self._home.run())
-
-
-class _Copies:
-    """The ledger's calls, each in its turn."""
-
-    def __init__(self, ledger: RunLedger) -> None:
-        self._ledger = ledger
-
-    async def leaving(self, machine: str) -> tuple[LeavingRun, ...]:
-        return await self._ledger.ask(lambda ledger: ledger.leaving(machine))
-
-    async def not_copied(self) -> tuple[str, ...]:
-        return await self._ledger.ask(lambda ledger: ledger.not_copied())
-
-    async def document(self, run_id: str) -> Mapping[str, Any]:
-        return await self._ledger.ask(lambda ledger: ledger.document(run_id))
-
-    async def has(self, run_id: str) -> bool:
-        return await self._ledger.ask(lambda ledger: ledger.has(run_id))
-
-    async def import_run(self, document: Any, *, origin: str = "") -> object:
-        return await self._ledger.take(lambda ledger: ledger.import_run(document, origin=origin))
-
-    async def mark_copied(self, run_id: str, machine: str, *, revision: int | None) -> None:
-        await self._ledger.ask(
-            lambda ledger: ledger.mark_copied(run_id, machine, revision=revision)
-        )

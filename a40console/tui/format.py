@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from a40console.model import wording
 from a40console.model.figures import Estimated, Figure, Missing, Text
 
 DASH = "–"
@@ -16,6 +17,8 @@ ESTIMATE = "≈"
 GIB = 2**30
 
 Formatter = Callable[[float], str]
+
+dollars, duration = wording.dollars, wording.duration
 
 
 def shown(figure: Figure, formatter: Formatter) -> str:
@@ -103,22 +106,6 @@ def age(seconds: float) -> str:
     return f"{seconds / 86400:.0f} d"
 
 
-def duration(seconds: float) -> str:
-    """A time span in its two largest units: `3 m 10 s`, `3 h 12 m`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return _two(whole // 60, "m", whole % 60, "s")
-    if whole < 86400:
-        return _two(whole // 3600, "h", whole % 3600 // 60, "m")
-    return _two(whole // 86400, "d", whole % 86400 // 3600, "h")
-
-
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
-    return f"{large} {unit} {small} {small_unit}" if small else f"{large} {unit}"
-
-
 def window(seconds: float) -> str:
     """The span that figures were taken over: `60 s`."""
     return f"{seconds:.0f} s" if seconds < 120 else duration(seconds)
@@ -140,20 +127,6 @@ def spent(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds:.2f} s"
     return f"{rate(seconds)} s" if seconds < 59.5 else duration(seconds)
-
-
-def dollars(value: float) -> str:
-    """Dollars with cents, and three significant digits below one dollar."""
-    if value == 0:
-        return "$0"
-    if value < 0.00005:
-        return "<$0.0001"
-    if value >= 0.9995:
-        return f"${value:,.2f}"
-    text = f"{value:.3f}" if value >= 0.0995 else f"{value:.4f}"
-    while text.endswith("0") and len(text) > len("0.00"):
-        text = text[:-1]
-    return f"${text}"
 
 
 def gibibytes(value: float) -> str:

@@ -50,7 +50,6 @@ class ArmWatch:
     name: str
     requests: int = 0
     errors: int = 0
-    generated_tokens: float = 0.0
     repeats_ended: int = 0
     wall_s: float = 0.0
     """Of the repeats that have ended."""
@@ -146,7 +145,6 @@ class RunWatch:
             arm.errors += 1
             arm.last_error = sample.error
             return
-        arm.generated_tokens += number(sample.generated_tokens) or 0.0
         if sample.role in {"summary", "recall"}:
             return
         place = sample.index // arm.width

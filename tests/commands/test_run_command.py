@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,12 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console import cli
-from a40console.commands import run_progress
+from a40console.commands import run, run_progress
 from a40console.commands.run_progress import told
 from a40console.commands.run_words import parameter_help, plan_lines
+from a40console.errors import Exit, NotServingError
 from a40console.model.experiment import Experiment, Parameter
 from a40console.model.figures import Estimated, Missing
-from a40console.model.run import RunProgress, RunSpec, RunTarget
+from a40console.model.run import Run, RunProgress, RunSpec, RunState, RunTarget, TargetKind
+from a40console.model.run_result import RunResult, Verdict, VerdictKind
 from tests import make_runs
 from tests.live.console import Console, console
 from tests.service import orders
@@ -41,7 +45,8 @@ tokens = 5
 """
 SETTINGS = 'profile = "sim"\n[gateway]\nport = 0\n[service]\ninterval_s = 0.3\ndrain_s = 2\n'
 SHORT = ("--set", "streams=1", "--set", "output_tokens=16", "--set", "prompt_tokens=32")
-LONG = (*SHORT, "--set", "requests=50", "--set", "repeats=20")
+LONG = ("--set", "streams=1", "--set", "output_tokens=128", "--set", "requests=50")
+"""It ends within its first arm, a minute long: a busy machine's client is not taken for the limit."""
 USAGE, REFUSED, CHECK_FAILED, INTERRUPTED = 2, 5, 6, 130
 
 
@@ -109,7 +114,7 @@ def test_a_run_goes_on_without_its_command_and_is_cancelled_by_another(service: 
     assert run["id"] in service.succeed("run", "cancel")
     service.wait_for(lambda: not in_state(service, "running"), 60)
     ended = json.loads(service.succeed("runs", "show", run["id"], "--json"))
-    assert ended["state"] in ("partial", "failed")
+    assert ended["state"] in ("partial", "failed"), ended["reason"]
     assert "cancelled by" in ended["reason"]
     done = service.run("run", "cancel")
     assert (done.returncode, "No run waits or runs" in done.stderr) == (REFUSED, True)
@@ -171,6 +176,56 @@ def test_help_names_every_experiment_and_its_parameters(
 
 
 # --- Words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("experiment", "state", "kind", "code"),
+    [
+        ("protocol", "done", "passed", Exit.DONE),
+        ("protocol", "done", "failed", Exit.CHECK_FAILED),
+        ("protocol", "done", "none", Exit.CHECK_FAILED),
+        ("lossless", "partial", "none", Exit.CHECK_FAILED),
+        ("canary", "done", "failed", Exit.CHECK_FAILED),
+        ("canary", "done", "none", Exit.DONE),
+        ("compaction", "done", "none", Exit.DONE),
+        ("sweep", "partial", "none", Exit.DONE),
+        ("sweep", "invalid", "difference", Exit.CHECK_FAILED),
+    ],
+)
+def test_a_check_that_could_not_be_tried_whole_has_not_passed(
+    experiment: str, state: RunState, kind: VerdictKind, code: Exit
+) -> None:
+    """A look by a preset that gives no verdict is a success, as is a canary that skips."""
+    result = RunResult(headline="2 of 5 passed", verdict=Verdict(kind=kind, text="told"))
+    found = make_runs.run(spec=RunSpec(experiment=experiment), state=state, result=result)
+    assert run.exit_of(found) is code
+
+
+def test_a_run_without_a_result_is_no_success() -> None:
+    assert run.exit_of(make_runs.run(result=Missing("it ended before"))) is Exit.CHECK_FAILED
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "goes_on"),
+    [("engine", "running", True), ("url", "running", False), ("engine", "done", False)],
+)
+async def test_an_engine_that_a_run_has_in_hand_is_not_asked_to_serve_first(
+    kind: TargetKind, state: RunState, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It drains or starts for that run, and is put back after it: the next one queues."""
+
+    async def not_serving(*_asked: object, **_how: object) -> None:
+        raise NotServingError("The engine is draining")
+
+    async def runs() -> tuple[Run, ...]:
+        spec = RunSpec(experiment="regimes", target=RunTarget(kind=kind))
+        return (make_runs.run(spec=spec, state=state),)
+
+    monkeypatch.setattr(run, "serving_engine", not_serving)
+    client: Any = SimpleNamespace(runs=runs)
+    invocation: Any = None
+    with nullcontext() if goes_on else pytest.raises(NotServingError):
+        await run._see_to_engine(client, invocation, quiet=True)
 
 
 def test_a_plan_is_told_with_what_is_not_known() -> None:

@@ -169,6 +169,7 @@ class PaperBench:
         self.seed = seed
         self.target = target or RunTarget()
         self.model = "paper"
+        self.simulated = False
         self.usd_per_h: Figure = 0.44
         self.doubts: list[Doubt] = []
         self.records: list[Record] = []

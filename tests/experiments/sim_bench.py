@@ -145,6 +145,7 @@ async def sim_bench(
                     settled=settle(experiment, preset, asked or {}),
                     seed=1,
                     usd_per_h=0.44,
+                    simulated=True,
                 ),
             )
             engine.bench = bench

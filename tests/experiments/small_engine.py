@@ -142,6 +142,7 @@ class SmallBench:
         self.target = RunTarget()
         self.settled: Mapping[str, Value] = settle(experiment, preset, asked or {})
         self.model = "small"
+        self.simulated = False
         self.seed = 7
         self.usd_per_h: Figure = USD_PER_H
         self.records: list[Record] = []

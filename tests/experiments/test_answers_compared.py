@@ -58,13 +58,14 @@ def test_the_two_corruptions_that_were_seen_on_kimi_linear(
     assert (found.kind, found.fragment) == ("corrupt", fragment)
 
 
-@given(st.text("abcdefgh(n)-12 ", min_size=30, max_size=60), st.integers(8, 16), st.integers(2, 6))
-def test_a_fragment_put_in_again_is_corrupt(text: str, at: int, length: int) -> None:
+@given(st.permutations("abcdefghijklmnopqrstuvwxyz(-)12"), st.integers(8, 16), st.integers(2, 6))
+def test_a_fragment_put_in_again_is_corrupt(signs: list[str], at: int, length: int) -> None:
+    """No sign stands twice, so the answers part where the fragment was put in."""
+    text = "".join(signs)
     speculated = text[:at] + text[at - length : at] + text[at:]
-    if not text[at - length : at].strip() or speculated.startswith(text):
-        return
     found = compare("code", "", reply(text), reply(text), reply(speculated))
-    assert found.kind == "corrupt" or found.same_characters > at
+    assert found.same_characters == at
+    assert (found.kind, found.fragment) == ("corrupt", text[at - length : at])
 
 
 def test_an_engine_that_disagrees_with_itself_is_unsteady() -> None:
@@ -73,7 +74,15 @@ def test_an_engine_that_disagrees_with_itself_is_unsteady() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gap", "kind"), [(0.01, "near-tie"), (0.25, "near-tie"), (0.26, "corrupt"), (7.0, "corrupt")]
+    ("gap", "kind"),
+    [
+        (0.01, "near-tie"),
+        (0.250001, "near-tie"),
+        (0.26, "unexplained"),
+        (0.500001, "unexplained"),
+        (0.51, "corrupt"),
+        (7.0, "corrupt"),
+    ],
 )
 def test_the_gap_decides(gap: float, kind: str) -> None:
     without = reply("ab", (token("a", -0.1), token("b", -0.2, c=-0.2 - gap)))
@@ -92,6 +101,21 @@ def test_a_wide_gap_is_damage_only_where_the_engine_agrees_with_itself(
     without = reply("ab", (token("a", -0.1), token("b", -0.2, c=-7.2)))
     once_more = None if again is None else reply(again)
     assert compare("p", "", without, once_more, reply("ac")).kind == kind
+
+
+def test_of_what_proves_nothing_it_is_said_why() -> None:
+    told = {
+        "between 0.25 and 0.5 nats": (reply("b", (token("b", -0.2, c=-0.6),)), reply("c")),
+        "not among the likeliest": (reply("b", (token("b", -0.2, d=-0.3),)), reply("c")),
+        "tells no logprobs": (reply("b"), reply("c")),
+        "ends where the other goes on": (reply("b", (token("b", -0.2),)), reply("bc")),
+    }
+    for why, (without, speculated) in told.items():
+        found = compare("p", "", without, without, speculated)
+        assert found.kind == "unexplained"
+        assert why in found.why
+    (without, speculated) = told["tells no logprobs"]
+    assert "differs from itself" in compare("p", "", without, reply("z"), speculated).why
 
 
 def test_a_fragment_put_in_is_damage_however_unsteady_the_engine_is() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from a40console.experiments.asking import PATHS
 from a40console.experiments.bench import ArmFailedError
 from a40console.experiments.compaction import Compaction, recall_label
 from a40console.experiments.repeats import rotated
-from a40console.experiments.transcript import PATHS
 from a40console.model.experiment import settle
 from a40console.model.figures import Missing, number
 from a40console.model.run import RunTarget
@@ -131,7 +131,12 @@ async def test_recall_is_asked_on_a_fork_and_is_in_no_score() -> None:
 
 async def test_of_a_model_that_answers_nothing_no_recall_is_concluded() -> None:
     result = await measured(bench_of({"ways": "block,per-turn"}, remembers=False))
-    assert "of its answers nothing follows" in result.verdict.text
+    assert "facts in the context." in result.verdict.text
+    assert "answers" not in result.verdict.text
+    assert not [table.title for table in result.tables if "facts" in table.title]
+    note = result.tables[0].note
+    assert "The model cannot recall even what stands before it, so recall is not judged" in note
+    assert "in the context stood per-turn-2.9k" in note
 
 
 async def test_an_arm_that_overflows_says_so_and_has_no_score() -> None:

@@ -41,7 +41,7 @@ class SimulatedA40(PaperEngine):
             prompt=prompt,
             max_tokens=asked,
             answer_tokens=asked + 1,
-            regime=request.body["vllm_xargs"]["regime"],
+            regime=request.body.get("vllm_xargs", {"regime": "prose"})["regime"],
             seed=len(self.requests),
         )
         self._core.submit(order, self.now_s)

@@ -10,7 +10,7 @@ from a40console.experiments.compaction_offer import Arm
 from a40console.experiments.compaction_score import ArmScore
 from a40console.experiments.compaction_tables import plots, tables
 from a40console.experiments.compaction_verdict import verdict
-from a40console.experiments.facts import planted
+from a40console.experiments.planted import planted
 from a40console.experiments.session_log import Recall, SessionLog, TurnLog
 from a40console.experiments.shrinking import Way
 from a40console.model.figures import Missing, number
@@ -122,7 +122,7 @@ def test_most_facts_kept_is_a_share_and_nothing_more_is_concluded() -> None:
 def test_the_bounds_of_the_wall_hold_it() -> None:
     noisy = score_of("block", (1.0, 40.0, 90.0))
     (score, *_), bounds = (
-        tables([noisy], turns=TURNS, usd=lambda s: s, notes=()),
+        tables([noisy], turns=TURNS, usd_per_h=0.44, notes=()),
         noisy.wall_interval,
     )
     assert isinstance(bounds, Interval)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from a40console.experiments.answers_compared import Compared
+from a40console.experiments.answers_compared import compare
 from a40console.experiments.bench import ArmFailedError, Request, RunStoppedError
 from a40console.experiments.lossless import Lossless
 from a40console.experiments.lossless_result import conclude
@@ -17,6 +18,7 @@ from a40console.model.figures import Missing
 from a40console.model.run import RunTarget
 from a40console.model.run_record import ArmEnd
 from tests.experiments.small_engine import KNOWN, Manner, SmallBench
+from tests.experiments.test_answers_compared import reply as probe
 
 
 def bench(manner: Manner, **asked: str) -> SmallBench:
@@ -42,6 +44,16 @@ class _FailsOnce(SmallBench):
     def _text(self, request: Request, tokens: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         text, steps = super()._text(request, tokens)
         return text, tuple({**step, "logprob": step["logprob"] + 7} for step in steps)
+
+
+class _EndsAMessage(SmallBench):
+    """Its engine leaves the end of a message out of a text, if it is not told otherwise."""
+
+    def _text(self, request: Request, tokens: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+        text, steps = super()._text(request, tokens)
+        end = {"token": "<|im_end|>", "logprob": -0.1, "top_logprobs": ()}
+        shown = "" if request.body.get("skip_special_tokens", True) else end["token"]
+        return f"{shown}{text}", (end, *steps)
 
 
 def _drafting() -> SmallBench:
@@ -87,12 +99,22 @@ async def test_a_near_tie_passes_and_tells_its_gap() -> None:
     assert "near-tie of 0.030 nats" in result.verdict.text
 
 
+async def test_a_near_tie_after_the_end_of_a_message_is_one() -> None:
+    """As vLLM told it: logprobs of a token that its text left out."""
+    ends = _EndsAMessage(Lossless.offer, Manner(deepest=5, near_tie=True))
+    result = await Lossless().run(ends)
+
+    assert result.verdict.kind == "passed"
+    assert {row[1] for row in result.tables[0].rows} == {"near-tie"}
+
+
 async def test_a_difference_without_logprobs_is_no_verdict() -> None:
     manner = Manner(deepest=5, near_tie=True, tells_logprobs=False)
     result = await Lossless().run(bench(manner))
 
     assert result.verdict.kind == "none"
-    assert "cannot be told from damage" in result.verdict.text
+    assert "12 of 12 probes differ, and rounding cannot be told from damage" in result.verdict.text
+    assert "tells no logprobs of the place" in result.verdict.text
 
 
 async def test_where_drafts_are_not_counted_nothing_passes() -> None:
@@ -103,8 +125,8 @@ async def test_where_drafts_are_not_counted_nothing_passes() -> None:
 
 
 async def test_an_unsteady_engine_is_not_said_to_tell_no_logprobs() -> None:
-    unsteady = Compared(probe="p", kind="unsteady", same_characters=2, gap_nats=Missing("none"))
-    verdict = conclude(_drafting(), [unsteady], "depth 5 against itself", "").verdict
+    unsteady = compare("p", "", probe("a b c"), probe("a b d"), probe("a x y"))
+    verdict = conclude(_drafting(), [unsteady], "", depth=5, baseline="off-live").verdict
 
     assert verdict.kind == "none"
     assert "differs from itself" in verdict.text
@@ -154,6 +176,7 @@ async def test_against_another_start_the_engine_is_put_back() -> None:
 
     assert lossless.small.restarts == ["off", "as-was"]
     assert result.verdict.kind == "failed"
+    assert tomllib.loads(result.verdict.paste) == {"speculation": {"enabled": False}}
 
 
 @pytest.mark.parametrize(
@@ -213,4 +236,4 @@ async def test_errors_leave_no_verdict() -> None:
     result = await Lossless().run(lossless)
 
     assert result.verdict.kind == "none"
-    assert any(doubt.invalidates for doubt in lossless.doubts)
+    assert any(doubt.invalidates for doubt in result.doubts)

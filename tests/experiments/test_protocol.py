@@ -97,6 +97,11 @@ async def test_an_endpoint_that_keeps_to_it_passes_all_five() -> None:
             {"text": {"text": "It.", "stop_reason": "end_turn", "prompt_tokens": Missing("no")}},
             "usage tells no input tokens",
         ),
+        (
+            "text",
+            {"text": {"text": "It.", "stop_reason": "end_turn", "generated_tokens": Missing("no")}},
+            "usage tells no output tokens",
+        ),
         ("stream order", {"stream": {"events": ORDER[:-1]}}, "does not end"),
         ("stream order", {"stream": {"events": ORDER[1:]}}, "does not begin"),
         ("stream order", {"stream": {"events": (*ORDER[:4], *ORDER[5:])}}, "does not stop"),
@@ -194,4 +199,5 @@ async def test_the_canary_is_told_as_it_was_found() -> None:
 
     assert result.headline == "Canary: 1 of 2 passed, 1 skipped"
     assert result.verdict.kind == "none"
-    assert result.verdict.text.startswith("Nothing failed, 1 could not be tried")
+    assert result.verdict.text == "Nothing failed, but not everything could be tried: tool call."
+    assert result.tables[0].columns[0].title == "check"

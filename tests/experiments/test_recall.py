@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.experiments.compaction_score import AGES, age_of
-from a40console.experiments.facts import FACT_KINDS, Fact, knows, planted, stands_in
+from a40console.experiments.planted import FACT_KINDS, Fact, knows, planted, stands_in
 
 
 @given(st.integers(4, 400), st.integers(0, 64), st.integers(0, 99))

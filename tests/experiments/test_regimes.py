@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.experiments.bench import ArmFailedError, RunStoppedError
-from a40console.experiments.regime_arms import Setting, arrange, schedule
+from a40console.experiments.regime_arms import Group, Setting, arrange, schedule
+from a40console.experiments.regime_verdict import Outcome, verdict_of
 from a40console.experiments.regimes import Regimes
-from a40console.experiments.repeats import rotated
+from a40console.experiments.repeats import Repeats, rotated
 from a40console.model.experiment import settle
 from a40console.model.figures import Missing, number
 from a40console.model.run import RunTarget
 from a40console.model.run_result import RunResult
+from a40console.model.statistics import difference
 from tests.experiments.small_engine import KNOWN, Manner, SmallBench, shown
 
 NOT_OURS = Missing("the engine at a URL is not ours to steer")
@@ -49,7 +51,7 @@ async def test_the_regime_decides() -> None:
     assert "wins, on" not in prose
     assert "on-8 0." in prose
     assert result.verdict.kind == "difference"
-    assert not regimes.doubts
+    assert not result.doubts
 
 
 async def test_no_fixed_setting_wins_everywhere() -> None:
@@ -60,6 +62,19 @@ async def test_no_fixed_setting_wins_everywhere() -> None:
     assert "No fixed setting wins everywhere" in result.verdict.text
     assert not result.verdict.winner
     assert not result.verdict.paste
+
+
+def test_where_one_text_is_not_judged_none_wins_for_all() -> None:
+    group = Group(regime="code-edit", streams=1)
+    alone = difference({0: 1.0}, {0: 2.0}, seed=1)
+    clear = difference({0: 1.0, 1: 1.01, 2: 0.99}, {0: 2.0, 1: 2.02, 2: 1.98}, seed=1)
+    wins = Outcome(group=group, text="on-8 wins", winner="on-8", contrast=clear)
+    untold = Outcome(group=group, text="one repeat", contrast=alone)
+
+    assert verdict_of([wins], {}, "").winner == "on-8"
+    verdict = verdict_of([wins, untold], {}, "")
+    assert (verdict.winner, verdict.paste) == ("", "")
+    assert "on-8 wins; one repeat" in verdict.text
 
 
 async def test_one_that_wins_wherever_it_matters_is_told_how_to_be_had() -> None:
@@ -101,7 +116,7 @@ async def test_an_engine_without_stands_in_the_midst_of_the_repeats() -> None:
     off = [step for name, step in order if name.endswith("· off")]
     live = [step for name, step in order if "off-live" in name]
     assert min(live) < min(off) <= max(off) < max(live)
-    assert len(off) == len(live) == 2 * 3
+    assert len(off) == len(live) == 2 * 3 + 1, "the engine's start is told as well"
 
 
 async def test_warm_ups_are_in_no_arm() -> None:
@@ -147,7 +162,7 @@ async def test_a_setting_that_is_not_in_force_makes_it_invalid() -> None:
     regimes = bench(Manner(deepest=4, ignores_off=True), streams="1")
     result = await Regimes().run(regimes)
 
-    doubts = [doubt for doubt in regimes.doubts if doubt.invalidates]
+    doubts = [doubt for doubt in result.doubts if doubt.invalidates]
     assert [doubt.code for doubt in doubts] == ["not-in-force"]
     assert "was asked for, and the engine drafted" in doubts[0].text
     assert not result.tables
@@ -186,14 +201,14 @@ async def test_an_engine_that_dies_leaves_the_arms_before() -> None:
     result = design.partial(regimes, "the target answers no more")
     assert result.verdict.kind == "none"
     assert speeds(result)
-    assert not any(doubt.invalidates for doubt in regimes.doubts)
+    assert not any(doubt.invalidates for doubt in result.doubts)
 
 
 async def test_ten_percent_of_errors_leave_no_figure() -> None:
     regimes = bench(Manner(deepest=4, fails_every=10), streams="1,4")
     result = await Regimes().run(regimes)
 
-    assert [doubt.code for doubt in regimes.doubts if doubt.invalidates] == ["errors"]
+    assert [doubt.code for doubt in result.doubts if doubt.invalidates] == ["errors"]
     assert not result.tables
 
 
@@ -212,7 +227,7 @@ def test_the_plan_tells_restarts(depth: int, intrusion: str, arms: set[str]) -> 
 
     assert plan.intrusion == intrusion
     assert {arm.split(" · ")[1] for arm in plan.arms} == arms
-    assert not plan.refusal
+    assert ("nothing to compare; start it" in plan.refusal) is (depth == 0)
     assert number(plan.seconds)
 
 
@@ -250,6 +265,14 @@ async def test_drafts_that_are_never_made_make_it_invalid() -> None:
     regimes = bench(Manner(deepest=4, drafts_never=True), streams="1")
     result = await Regimes().run(regimes)
 
-    (doubt,) = [doubt for doubt in regimes.doubts if doubt.invalidates]
+    (doubt,) = [doubt for doubt in result.doubts if doubt.invalidates]
     assert "drafted nothing at all" in doubt.text
     assert not result.tables
+
+
+def test_no_plot_shows_a_speed_below_none() -> None:
+    point = Repeats({0: 10.0, 1: 40.0}).point(1.0, seed=1)
+
+    assert point.low == 0
+    assert isinstance(point.high, float)
+    assert point.high > 40

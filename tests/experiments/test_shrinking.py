@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.experiments.course import Course, forecast, outline, summary_request
-from a40console.experiments.lengths import Lengths, TurnLength, shipped
+from a40console.experiments.session_course import Course, forecast, outline, summary_request
+from a40console.experiments.session_lengths import Lengths, TurnLength, shipped
 from a40console.experiments.shrinking import (
     CLEARED,
     RESULTS_KEPT,

@@ -34,7 +34,7 @@ async def test_rates_prices_and_winner_are_those_of_the_engine() -> None:
     assert result.verdict.winner == "32 streams"
     assert "sustained with 32 streams" in result.headline
     assert "knee" in result.verdict.text
-    assert not sweep.doubts
+    assert not result.doubts
 
 
 async def test_every_prompt_begins_differently_and_every_answer_is_equally_long() -> None:
@@ -88,9 +88,9 @@ async def test_what_the_template_puts_before_all_prompts_is_no_shared_prefix(
     template: int | Missing, cached: int, doubted: str
 ) -> None:
     sweep = bench(Manner(template_tokens=template, cached_tokens=cached), streams="1")
-    await Sweep().run(sweep)
+    result = await Sweep().run(sweep)
 
-    told = [doubt.text for doubt in sweep.doubts if doubt.code == "shared-prefix"]
+    told = [doubt.text for doubt in result.doubts if doubt.code == "shared-prefix"]
     assert len(told) == bool(doubted)
     assert all(doubted in text for text in told)
 
@@ -129,7 +129,7 @@ async def test_failing_requests_leave_no_figure() -> None:
     assert result.verdict.kind == "none"
     assert "No figure" in result.headline
     assert "HTTP 500" in result.headline
-    assert [doubt.code for doubt in sweep.doubts if doubt.invalidates] == ["errors"]
+    assert [doubt.code for doubt in result.doubts if doubt.invalidates] == ["errors"]
     for table in result.tables:
         assert not any("tok/s" in column.unit for column in table.columns)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a40console.experiments.lengths import (
+from a40console.experiments.asking import Asking, Place
+from a40console.experiments.session_lengths import (
     SHIPPED_TURNS,
     TurnLength,
     lengths_of_session,
@@ -16,7 +20,7 @@ from a40console.experiments.lengths import (
     shipped,
     write_lengths,
 )
-from a40console.experiments.transcript import body, messages
+from a40console.experiments.transcript import messages
 from a40console.experiments.workload import Rates, cut, transcript, with_nonce
 from a40console.model.figures import Missing
 from tests import make_session
@@ -86,12 +90,17 @@ def test_a_cut_piece_begins_like_the_whole_one() -> None:
 def test_only_an_order_that_the_dialect_knows_is_given() -> None:
     made = transcript(shipped(4), RATES, seed=1, facts=0)
     pieces = (made.system, made.turns[0].given)
-    chat = body(pieces, model="m", dialect="openai", answer_tokens=40, forced=True)
+    asking = Asking(model="m", dialect="openai", forces_length=True, run_mark="")
+
+    def body(asking: Asking, *, free: bool = False) -> Mapping[str, Any]:
+        return asking.request(messages(pieces), Place(arm="a"), output_tokens=40, free=free).body
+
+    chat = body(asking)
     assert (chat["max_tokens"], chat["ignore_eos"]) == (40, True)
-    plain = body(pieces, model="m", dialect="openai", answer_tokens=40, forced=False)
     assert "min_tokens" not in chat, "it would cost speculation, and says nothing more"
-    assert "ignore_eos" not in plain
-    other = body(pieces, model="m", dialect="anthropic", answer_tokens=40, forced=True)
+    assert "ignore_eos" not in body(asking, free=True)
+    assert "ignore_eos" not in body(replace(asking, forces_length=False))
+    other = body(replace(asking, dialect="anthropic", forces_length=False))
     assert other["system"] == made.system.text
     assert [message["role"] for message in other["messages"]] == ["user"]
     assert "ignore_eos" not in other

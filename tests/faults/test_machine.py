@@ -207,7 +207,8 @@ def test_an_empty_process_list_is_nothing_to_tell(card: Card) -> None:
 def test_an_impossible_utilisation_is_missing_and_no_full_gpu(card: Card) -> None:
     card.driver(f"used {2 * GIB}", "utilization 37100")
     snapshot = card.console.until(
-        lambda s: isinstance(s["gpus"], list) and "37100" in str(s["gpus"][0]), 90
+        lambda s: isinstance(s["gpus"], list) and "37100" in str(s["gpus"][0]["utilization_ratio"]),
+        90,
     )
     [gpu] = snapshot["gpus"]
     assert missing(gpu["utilization_ratio"]) == "driver reported 37100 %"

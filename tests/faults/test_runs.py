@@ -87,7 +87,7 @@ def test_a_run_cancelled_before_it_measured_anything_has_no_figure(console: RunC
     console.succeed("run", "cancel", waits)
     run = console.until_ended(waits)
     assert run["state"] == "failed"
-    assert "before it started" in run["reason"]
+    assert "before it began" in run["reason"]
     assert figures(run) == []
     console.succeed("run", "cancel", first)
     console.until_ended(first)

@@ -135,6 +135,9 @@ def test_a_doubt_that_leaves_nothing_standing_makes_the_run_invalid(
     assert (told.state, told.reason) == ("invalid", "0.93 of a core")
     assert isinstance(told.result, RunResult)
     assert SATURATED in told.result.doubts
+    verdict = told.result.verdict
+    assert (verdict.kind, verdict.winner, verdict.paste) == ("none", "", "")
+    assert told.result.headline == "invalid"
 
 
 def test_a_line_that_cannot_be_read_is_a_doubt_but_not_a_torn_last_one(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a40console.ledger.plot_frame import WIDTH
-from a40console.ledger.plot_scale import round_ticks, step_scale, value_scale
 from a40console.ledger.plot_svg import plot_figure
 from a40console.model.run_result import Plot, Point, Series
 from tests import make_runs as make
@@ -73,7 +72,7 @@ def test_a_curve_has_axes_intervals_and_figures() -> None:
     figure = drawing(sweep)
     written = ["".join(text.itertext()) for text in figure.iter("text")]
     assert {"1", "2", "4", "8", "16", "32", "0", "1,000", "tok/s"} <= set(written)
-    assert "streams (each step the same factor)" in written
+    assert "streams (logarithmic)" in written
     assert next(title.text for title in figure.iter("title")) == "1: 77.6 [75.27, 79.93]"
     whiskers = [path for path in figure.iter("path") if path.get("class") == "whisker"]
     assert len(whiskers) == 6
@@ -122,40 +121,3 @@ def test_several_values_an_arm_are_groups_side_by_side() -> None:
 def test_a_plot_without_points_says_so() -> None:
     plot = Plot(title="t", x_label="x", y_label="y", series=(Series(name="a", points=()),))
     assert "– no figures" in plot_figure(plot)
-
-
-@given(st.lists(FIGURES, min_size=1, max_size=20))
-def test_heights_begin_at_nothing(values: list[float]) -> None:
-    scale = value_scale(values, 300.0, 10.0)
-    slack = (scale.high - scale.low) * 1e-6
-    assert scale.low <= min(0.0, *values) + slack
-    assert scale.high >= max(0.0, *values) - slack
-    assert 0.0 in scale.ticks
-
-
-def test_steps_of_one_factor_lie_at_equal_distances() -> None:
-    scale = step_scale([8, 1, 4, 2], 0.0, 300.0)
-    assert [round(scale.place(value)) for value in (1, 2, 4, 8)] == [0, 100, 200, 300]
-    assert not step_scale([1, 2, 3, 4], 0.0, 300.0).logarithmic
-    assert step_scale([1, 5], 0.0, 300.0).ticks == (1, 5)
-    assert len(step_scale(list(range(120)), 0.0, 300.0).ticks) < 10
-    assert step_scale([5.0], 0.0, 300.0).place(5.0) == 150.0
-
-
-def test_values_that_hardly_differ_have_an_axis_all_the_same() -> None:
-    for value in (0.0, 1e-300, 1.0, 1e15, 1e300, -1e300):
-        assert len(round_ticks(value, value)) >= 2
-        step_scale([value], 0.0, 300.0).place(value)
-        value_scale([value, value], 300.0, 0.0).place(value)
-
-
-@given(FIGURES, st.floats(1e-6, 1e9))
-def test_ticks_are_few_round_and_cover(low: float, span: float) -> None:
-    high = low + span
-    if high <= low or span < abs(low) * 1e-9:
-        return
-    ticks = round_ticks(low, high)
-    assert 2 <= len(ticks) <= 9
-    slack = (high - low) * 1e-6
-    assert ticks[0] <= low + slack
-    assert ticks[-1] >= high - slack

@@ -285,8 +285,9 @@ def events(tui: Tmux, live: Console) -> None:
 def manual(tui: Tmux, live: Console) -> None:
     press(tui, "help.show")
     tui.wait_for(BY_ID["engine.start"].help)
-    tui.press("NPage")
-    tui.wait_for(BY_ID["console.quit"].help)
+    for command_id in ("limit.why", "console.quit"):  # a page apart, each
+        tui.press("NPage")
+        tui.wait_for(BY_ID[command_id].help)
     close_dialog(tui)
 
 

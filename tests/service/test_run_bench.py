@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
-from a40console.model.figures import Estimated, Missing
+from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.run import RunProgress, RunTarget
 from a40console.model.run_record import Progressed, Record
-from a40console.service.run_bench import Job, RunBench
+from a40console.service import run_bench
+from a40console.service.run_bench import Around, Job, RunBench
 from a40console.service.run_stop import Limits, RunStop
 
 
@@ -25,13 +26,13 @@ def clock() -> Clock:
     return Clock()
 
 
-def bench(clock: Clock, records: list[Record]) -> RunBench:
+def bench(clock: Clock, records: list[Record], around: Around | None = None) -> RunBench:
     unused: Any = None
     target = RunTarget()
     return RunBench(
         client=unused,
         engine=unused,
-        around=unused,
+        around=around or unused,
         append=records.append,
         stop=RunStop(asked=lambda: None, limits=Limits(), clock=clock),
         job=Job(target=target, model="m", settled={}, seed=1, usd_per_h=3.6),
@@ -70,3 +71,47 @@ async def test_steps_within_a_moment_are_told_once_but_an_arms_first_and_the_las
         await made.step(arm, done, 4, "turn")
     told = [record.progress.done for record in records if isinstance(record, Progressed)]
     assert told == [0, 3, 4]
+
+
+class Looks:
+    """Counters, machine and the client's own load: notes when each is looked at."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def settled(self) -> dict[str, Figure]:
+        self.seen.append("counters")
+        return {}
+
+    def mark(self) -> None:
+        self.seen.append("machine")
+
+    def figures(self) -> dict[str, Figure]:
+        return {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *unused: object) -> None:
+        pass
+
+
+async def test_the_clients_load_is_watched_during_the_arm_alone(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seconds until the counters rest are idle ones: with them any client looks at ease."""
+    looks: Any = Looks()
+
+    class Load(Looks):
+        async def __aenter__(self) -> Self:
+            looks.seen.append("load begins")
+            return self
+
+        async def __aexit__(self, *unused: object) -> None:
+            looks.seen.append("load ends")
+
+    monkeypatch.setattr(run_bench, "LoadHealth", Load)
+    made = bench(clock, [], Around(counters=lambda: looks, machine=looks))
+    async with made.arm("a", 0):
+        looks.seen.append("arm")
+    assert looks.seen == ["counters", "load begins", "machine", "arm", "load ends", "counters"]

@@ -41,7 +41,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     output = tmp_path_factory.mktemp("sim") / "output.log"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    words = ("--port", str(port), "--start-s", "0.1", "--speed", "8")
+    # So slow that a busy machine's client is not taken for the limit.
+    words = ("--port", str(port), "--start-s", "0.1", "--speed", "0.5")
     with output.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "a40console.sim", "serve", "x/qwen3-coder-30b", *words],
@@ -92,30 +93,33 @@ class Child:
     def records(self) -> tuple[Record, ...]:
         return read_records(self.folder.records_file, 0)[1]
 
+    def output(self) -> str:
+        """What it said outside its records."""
+        return (self.folder.path / "output.log").read_text()
+
     def ended(self, timeout_s: float = 60) -> Ended:
         try:
             self.process.wait(timeout_s)
         finally:
             self.process.kill()
         records = self.records()
-        assert records, self.folder.last_output()
+        assert records, self.output()
         last = records[-1]
-        assert isinstance(last, Ended), (last, self.folder.last_output())
+        assert isinstance(last, Ended), (last, self.output())
         return last
 
     def until(self, seen: Callable[[Record], bool], timeout_s: float = 60) -> None:
         deadline_s = time.monotonic() + timeout_s
         while not any(map(seen, self.records())):
-            assert time.monotonic() < deadline_s, self.folder.last_output()
-            assert self.process.poll() is None, self.folder.last_output()
+            assert time.monotonic() < deadline_s, self.output()
+            assert self.process.poll() is None, self.output()
             time.sleep(0.05)
 
 
 def test_a_whole_run_is_recorded_with_both_sides_counters(tmp_path: Path, engine: str) -> None:
     child = Child(tmp_path, orders.url_spec(engine))
     ended = child.ended()
-    # On a machine that is busy the client may not be believed, which is then what it says.
-    assert ended.state == "done" or "the client was the limit" in ended.reason
+    assert (ended.state, ended.reason) == ("done", "")
     records = child.records()
     assert isinstance(records[0], Started)
     assert records[0].environment == child.order.environment

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a40console.errors import NoServiceError, RefusedError
+from a40console.errors import NoServiceError, RefusedError, TimedOutError
 from a40console.experiments.bench import RunStoppedError
 from a40console.model.control import CommandResult, Trouble
 from a40console.model.engine import Endpoint
@@ -49,6 +49,9 @@ class Service:
     """A service that is gone for some calls, and then answers."""
 
     gone: int = 0
+    slow: int = 0
+    """So many calls it carries out and answers too late."""
+
     way: TurningWay | None = None
     trouble: Trouble | None = None
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -58,9 +61,15 @@ class Service:
             self.gone -= 1
             raise NoServiceError("No service answers")
 
+    def _tarry(self) -> None:
+        if self.slow:
+            self.slow -= 1
+            raise TimedOutError("The service does not answer in time")
+
     async def start(self, command: str, **arguments: str) -> CommandResult:
         self._come_back()
         self.asked.append((command, arguments))
+        self._tarry()
         return CommandResult(command=command, id="1", state="running")
 
     async def result(self, command_id: str) -> CommandResult:
@@ -76,6 +85,7 @@ class Service:
 
     async def snapshot(self) -> Any:
         self._come_back()
+        self._tarry()
         return make.snapshot()
 
 
@@ -127,6 +137,17 @@ async def test_a_service_that_restarts_is_waited_for() -> None:
     at = steered(Service(gone=3), lambda: place(record()))
     assert await at.engine.reset_cache() is None
     at.service.gone = 2
+    assert await at.engine.window_tokens() == 262_144
+
+
+async def test_a_slow_service_is_asked_again_but_not_told_again() -> None:
+    """It has taken the command: told once more, it would start the engine anew twice."""
+    at = steered(Service(slow=1), lambda: place(record()))
+    told = await at.engine.restart("off")
+    assert isinstance(told, Missing)
+    assert "in time" in told.reason
+    assert [command for command, _ in at.service.asked] == ["run.restart"]
+    at.service.slow = 2
     assert await at.engine.window_tokens() == 262_144
 
 

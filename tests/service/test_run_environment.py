@@ -10,7 +10,8 @@ import pytest
 
 from a40console.model.profile import KnownIssue, Profile
 from a40console.operations.record import RunRecord
-from a40console.service.run_environment import config_digest
+from a40console.service.run_environment import config_digest, own_environment
+from tests import make_snapshot as make
 
 ARGV = ("/opt/vllm/bin/vllm", "serve", "x/coder", "--uds", "/tmp/a/1.sock", "--max-num-seqs", "8")
 PROFILE = Profile(
@@ -66,3 +67,11 @@ def test_what_reaches_no_engine_makes_no_other_configuration(same: RunRecord) ->
 )
 def test_what_reaches_it_does(other: RunRecord, force: dict[str, Any]) -> None:
     assert config_digest(other, IN_FORCE | force) != config_digest(started(), IN_FORCE)
+
+
+async def test_what_is_in_force_is_what_the_engine_says_and_nothing_that_was_only_asked() -> None:
+    run = started(replace(PROFILE, prefix_caching=True))
+    silent = await own_environment(run, make.snapshot(), {})
+    assert "enable_prefix_caching" not in silent.effective
+    said = await own_environment(run, make.snapshot(), {"enable_prefix_caching": False})
+    assert said.effective["enable_prefix_caching"] == "False"

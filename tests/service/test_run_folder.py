@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a40console.engines.tree import ProcessId, ProcFs
+from a40console.ledger.ingest import read_folder
 from a40console.model.figures import Missing
 from a40console.model.run import RunProgress
-from a40console.model.run_record import Ended, Progressed, Record, Sample
+from a40console.model.run_record import Doubted, Ended, Progressed, Record, Sample
+from a40console.model.run_result import Doubt
 from a40console.service.run_folder import RunChild, RunFolder, prune, read_records, run_folders
 from a40console.service.run_process import RunProcess
 from a40console.service.run_records import RecordsError, RunRecords
-from a40console.service.run_view import KILLED, RunView
+from a40console.service.run_view import RunView
 from tests.service import orders
 
 UNKNOWN = Missing("not known")
@@ -48,6 +50,7 @@ def progress(done: int) -> Progressed:
 
 
 ENDED = Ended(at=orders.AT, state="done")
+FATAL = Doubt(code="foreign-traffic", text="others used the engine", invalidates=True)
 RECORDS: tuple[Record, ...] = (*map(sample, range(5)), progress(3), ENDED)
 
 
@@ -66,9 +69,9 @@ def written(folder: RunFolder, *records: Record) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     folder = folder_at(tmp_path)
     written(folder, *RECORDS)
-    offset, found = read_records(folder.records_file, 0)
+    offset, found, _ = read_records(folder.records_file, 0)
     assert found == RECORDS
-    assert read_records(folder.records_file, offset) == (offset, ())
+    assert read_records(folder.records_file, offset) == (offset, (), 0)
     assert folder.order() == orders.order()
     assert folder.path.stat().st_mode & 0o077 == 0
     assert folder.records_file.stat().st_mode & 0o077 == 0
@@ -90,14 +93,14 @@ def _read_in_pieces(path: Path, piece: int, torn: int) -> None:
     found: list[Record] = []
     offset = 0
     for _ in range(len(data)):
-        following, records = read_records(path, offset, max(piece, 400))
+        following, records, _ = read_records(path, offset, max(piece, 400))
         found += records
         if following == offset:
             break
         offset = following
     assert tuple(found) == RECORDS[: len(found)]
     path.write_bytes(data)
-    _, rest = read_records(path, offset)
+    _, rest, _ = read_records(path, offset)
     assert (*found, *rest) == RECORDS
 
 
@@ -143,27 +146,66 @@ def test_a_damaged_line_costs_itself_alone(tmp_path: Path) -> None:
     with folder.records_file.open("ab") as file:
         file.write(b'\xff\x00garbage\n{"kind": "unheard of"}\n')
     written(folder, ENDED)
-    assert read_records(folder.records_file, 0)[1] == (sample(0), ENDED)
+    assert read_records(folder.records_file, 0)[1:] == ((sample(0), ENDED), 2)
 
 
 def test_the_view_follows_a_run_from_its_order_to_its_end(tmp_path: Path) -> None:
     folder = folder_at(tmp_path)
     view = RunView(folder)
-    assert (queued := view.look(lives=True)) is not None
-    assert queued.state == "queued"
+    assert view.look(lives=True).state == "queued"
     written(folder, sample(0), progress(4))
     running = view.look(lives=True)
-    assert running is not None
     assert running.state == "running"
     assert isinstance(running.progress, RunProgress)
     assert running.progress.done == 4
-    killed = view.look(lives=False)
-    assert killed is not None
-    assert (killed.state, killed.reason) == ("failed", KILLED)
     written(folder, Ended(at=orders.AT, state="partial", reason="cancelled by alice"))
     ended = view.look(lives=False)
-    assert ended is not None
     assert (ended.state, ended.reason) == ("partial", "cancelled by alice")
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (),
+        (sample(0), progress(4)),
+        (sample(0), Doubted(doubt=FATAL), ENDED),
+        (Ended(at=orders.AT, state="failed", reason="cancelled, before it started"),),
+    ],
+    ids=["before it began", "killed", "doubted", "dropped"],
+)
+def test_the_view_says_of_an_end_what_the_ledger_says(
+    tmp_path: Path, records: tuple[Record, ...]
+) -> None:
+    folder = folder_at(tmp_path)
+    view = RunView(folder)
+    written(folder, *records)
+    with folder.records_file.open("ab") as file:
+        file.write(b"garbage\n")
+    view.look(lives=True)
+    seen = view.look(lives=False)
+    assert seen == read_folder(folder.path).run
+    assert seen == RunView(folder).look(lives=False)
+    if records and isinstance(records[0], Sample):
+        assert seen.state == ("invalid" if ENDED in records else "partial"), "it measured"
+
+
+@pytest.mark.parametrize(
+    ("records", "state"),
+    [((), "failed"), ((sample(0),), "invalid"), ((sample(0), ENDED), "invalid")],
+)
+def test_a_damaged_order_is_told_with_what_is_wrong(
+    tmp_path: Path, records: tuple[Record, ...], state: str
+) -> None:
+    folder = folder_at(tmp_path)
+    written(folder, *records)
+    (folder.path / "order.json").write_bytes(b'{"id": "2026\x00')
+    told = RunView(folder).look(lives=False)
+    assert (told.id, told.spec.experiment, told.state) == (folder.id, "sweep", state)
+    assert "its order is damaged: " in told.reason
+    assert "column" in told.reason, "what the parser met"
+    (folder.path / "order.json").unlink()
+    assert [each.id for each in run_folders(tmp_path)] == [folder.id], "nor is it forgotten"
+    assert "No such file" in RunView(folder).look(lives=False).reason
 
 
 def test_why_it_is_to_end_reaches_the_process_whole(tmp_path: Path) -> None:

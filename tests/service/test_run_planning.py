@@ -25,7 +25,13 @@ from a40console.model.snapshot import Snapshot
 from a40console.operations.status import EngineStatus
 from a40console.service.run_disturbed import Clients
 from a40console.service.run_folder import RunFolder
-from a40console.service.run_planning import planned, refuse_engine, settled_of, turns_live
+from a40console.service.run_planning import (
+    every_design,
+    planned,
+    refuse_engine,
+    settled_of,
+    turns_live,
+)
 from a40console.service.run_records import RunRecords
 from a40console.service.run_speeds import (
     NO_SPEEDS,
@@ -188,9 +194,22 @@ def test_each_speed_is_the_newest_that_an_earlier_run_measured(tmp_path: Path) -
     with closing(Ledger.open(tmp_path / "ledger.sqlite")) as ledger:
         keep(ledger, tmp_path, 1, sample("1 stream"))
         keep(ledger, tmp_path, 2, sample("canary", prompt_tokens=20, total_s=2.5))
-        found = speeds_in(ledger, "sim")
+        found = speeds_in(ledger, "sim", simulated=True)
         assert found == Speeds(Estimated(50.0), Estimated(2000.0))
-        assert speeds_in(ledger, "another") == NO_SPEEDS
+        assert speeds_in(ledger, "another", simulated=True) == NO_SPEEDS
+        assert speeds_in(ledger, "sim", simulated=False) == NO_SPEEDS, "a profile of that name"
+
+
+def test_a_run_that_was_measured_elsewhere_says_nothing_of_this_machine(tmp_path: Path) -> None:
+    with (
+        closing(Ledger.open(tmp_path / "there.sqlite")) as there,
+        closing(Ledger.open(tmp_path / "here.sqlite")) as here,
+    ):
+        keep(there, tmp_path, 1, sample("1 stream"))
+        [run] = there.runs(1)
+        here.import_run(there.document(run.id), origin="pod")
+        assert len(here.samples(run.id)) == 1
+        assert speeds_in(here, "sim", simulated=True) == NO_SPEEDS
 
 
 def keep(ledger: Ledger, runs: Path, number: int, told: Sample) -> None:
@@ -223,6 +242,28 @@ def test_a_run_needs_an_engine_that_serves_and_that_nothing_changes() -> None:
         with pytest.raises(ConsoleError):
             refuse_engine(RunTarget(kind="gateway"), EngineStatus(state=state), changing="")
         refuse_engine(RunTarget(kind="url", url="http://x"), EngineStatus(state=state), changing="")
+
+
+def test_what_a_run_of_ours_changes_meanwhile_lets_the_next_one_wait() -> None:
+    """Its restart, and the engine that is put back after it."""
+    for state in (EngineState.SERVING, EngineState.STOPPING, EngineState.FAILED):
+        status = EngineStatus(state=state)
+        refuse_engine(RunTarget(), status, changing="restart as it was", measured=True)
+    coming = EngineStatus(state=EngineState.STARTING)
+    refuse_engine(RunTarget(), coming, changing="", measured=True)
+    with pytest.raises(RefusedError, match="has failed"):
+        refuse_engine(
+            RunTarget(), EngineStatus(state=EngineState.FAILED), changing="", measured=True
+        )
+
+
+def test_lengths_of_ones_own_say_how_many_turns_there_are() -> None:
+    lengths = {"lengths": "2400;330/700*7,90/20"}
+    _, settled = settled_of(every_design, spec(experiment="compaction", parameters=lengths))
+    assert (settled["turns"], settled["lengths"]) == (8, lengths["lengths"])
+    for written in ("", "2400;nonsense"):
+        asked = spec(experiment="compaction", parameters={"lengths": written, "turns": "9"})
+        assert settled_of(every_design, asked)[1]["turns"] == 9
 
 
 def test_an_engine_too_busy_to_tell_is_taken_for_what_it_was_started_as() -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -37,9 +37,11 @@ me = proc.read_process(os.getpid())
 (folder / "child.json").write_text(json.dumps(
     {"pid": me.id.pid, "start_ticks": me.id.start_ticks, "boot_id": proc.boot_id()}))
 def end(state, reason):
-    line = {"kind": "ended", "at": "2026-11-30T17:45:09.000Z", "state": state, "reason": reason}
+    result = {"headline": "", "verdict": {"kind": "none", "text": ""}}
+    ended = {"kind": "ended", "at": "2026-11-30T17:45:09.000Z", "state": state, "reason": reason}
     with (folder / "run.jsonl").open("a") as file:
-        file.write(json.dumps(line) + "\\n")
+        for line in ({"kind": "result", "result": result}, ended):
+            file.write(json.dumps(line) + "\\n")
     sys.exit(0)
 signal.signal(signal.SIGTERM, lambda *_: end("partial", (folder / "cancel").read_text()))
 (folder / "began").touch()
@@ -70,10 +72,10 @@ class World:
     def hindrance(self, order: RunOrder) -> str:
         if self.never:
             raise RefusedError("It could not begin", evidence=self.never)
-        return self.why_not
+        return "" if order.spec.target.kind == "url" else self.why_not
 
     async def equip(self, order: RunOrder) -> tuple[RunOrder, Profile | None]:
-        return replace(order, engine_start="20261130-1"), self.before
+        return order, self.before
 
     def token(self, order: RunOrder) -> str | None:
         return "secret-token"
@@ -86,7 +88,6 @@ class World:
         if self.unkept is not None:
             raise self.unkept
         run = RunView(folder).look(lives=False)
-        assert run is not None
         self.kept.append(run)
         return run
 
@@ -221,7 +222,7 @@ async def test_a_run_that_waits_is_cancelled_without_ever_beginning(bench: Bench
         await until(lambda: bool(bench.world.kept))
     assert bench.tokens == []
     assert bench.world.kept[0].state == "failed"
-    assert bench.world.kept[0].reason == "cancelled by alice, before it started"
+    assert bench.world.kept[0].reason == "cancelled by alice before it began"
     with pytest.raises(RefusedError, match="neither waits nor runs"):
         queue.cancel(named(1).id, "again")
 
@@ -237,6 +238,38 @@ async def test_it_begins_once_what_hindered_it_is_over(bench: Bench) -> None:
         await bench.began(named(1).id)
         bench.go()
         await until(lambda: bool(bench.world.kept))
+
+
+async def test_a_run_that_waits_for_our_engine_holds_up_no_run_elsewhere(bench: Bench) -> None:
+    bench.world.why_not = "2 sessions are at work"
+    there = orders.order("20261130-174503-sweep-0000", spec=orders.url_spec("http://x"))
+    queue = bench.queue()
+    async with running(queue):
+        for order in (named(1), named(2), there):
+            queue.add(order)
+        await bench.began(there.id)
+        assert [folder.id for folder in queue.queued] == [named(1).id, named(2).id]
+        bench.go()
+        await until(lambda: bool(bench.world.kept))
+        await until(lambda: bool(queue.waits_for(bench.folder(named(1).id))))
+        bench.world.why_not = ""
+        await until(lambda: len(bench.world.kept) == 3)
+    assert [run.id for run in bench.world.kept] == [there.id, named(1).id, named(2).id]
+    assert [kind for kind, _ in bench.told].count("run.waits") == 1
+
+
+async def test_a_damaged_order_is_told_of_and_lets_the_next_one_begin(bench: Bench) -> None:
+    bench.folder(named(1).id).write_order(named(1))
+    (bench.folder(named(1).id).path / "order.json").write_text("{")
+    bench.go()
+    queue = bench.queue()
+    async with running(queue):
+        queue.add(named(2))
+        await until(lambda: len(bench.world.kept) == 2)
+    damaged, after = bench.world.kept
+    assert (damaged.id, damaged.state) == (named(1).id, "failed")
+    assert "its order is damaged" in damaged.reason
+    assert after.state == "done"
 
 
 async def test_what_can_never_begin_fails_with_the_reason(bench: Bench) -> None:

@@ -14,11 +14,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from a40console.config import RunsSettings
-from a40console.ledger.database import LedgerError
-from a40console.ledger.leaving import LeavingRun
 from a40console.ledger.store import Ledger
 from a40console.link.pulled import PulledRuns
-from a40console.model.run import Run
+from a40console.service.run_ledger import RunLedger
 from a40console.service.runs_arriving import RunsArriving
 from a40console.service.runs_home import FOLDER, RunsHome, home_of_runs
 from a40console.service.runs_leaving import RunsLeaving, is_passing, reached_by
@@ -33,10 +31,10 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
+        self.shelf = RunLedger(folder / "ledger.sqlite")
         self.kept = Ledger.open(folder / "ledger.sqlite")
         self.pulled = PulledRuns(folder / "pulled")
         self.told: list[tuple[str, str]] = []
-        self.full = False
 
     def record(
         self, kind: str, text: str, severity: str = "info", data: dict[str, str] | None = None
@@ -44,14 +42,14 @@ class Machine:
         self.told.append((kind, text))
 
     def arriving(self) -> RunsArriving:
-        return RunsArriving(self.pulled, self, self.record)
+        return RunsArriving(self.pulled, self.shelf, self.record)
 
     def home(self, folder: Path, *, outlives: bool = True) -> RunsHome:
-        return RunsHome(folder, outlives=outlives, ledger=self, record=self.record)
+        return RunsHome(folder, outlives=outlives, ledger=self.shelf, record=self.record)
 
     def leaving_api(self, settings: RunsSettings | None = None, volume: str = "") -> Starlette:
         api = RunsLeaving(
-            ledger=self,
+            ledger=self.shelf,
             folders=self.folder / "runs",
             settings=settings or RunsSettings(),
             volume=lambda: volume,
@@ -59,42 +57,28 @@ class Machine:
         )
         return Starlette(routes=[Route(path, answer) for path, answer in api.reads().items()])
 
-    def _check_disk(self) -> None:
-        if self.full:
-            raise LedgerError("The disk did not take it", evidence="No space left on device")
+    def limit_disk(self, pages: int) -> None:
+        """Let the ledger's file grow to so many pages and no further."""
+        limit = f"PRAGMA max_page_count = {pages}"
+        asyncio.run(self.shelf.ask(lambda ledger: ledger._connection.execute(limit)))
 
-    async def leaving(self, machine: str) -> tuple[LeavingRun, ...]:
-        return self.kept.leaving(machine)
-
-    async def not_copied(self) -> tuple[str, ...]:
-        return self.kept.not_copied()
-
-    async def document(self, run_id: str) -> dict[str, Any]:
-        return self.kept.document(run_id)
-
-    async def has(self, run_id: str) -> bool:
-        return self.kept.has(run_id)
-
-    async def import_run(self, document: Any, *, origin: str = "") -> Run:
-        self._check_disk()
-        return self.kept.import_run(document, origin=origin)
-
-    async def mark_copied(self, run_id: str, machine: str, *, revision: int | None) -> None:
-        self.kept.mark_copied(run_id, machine, revision=revision)
+    def close(self) -> None:
+        self.kept.close()
+        asyncio.run(self.shelf.close())
 
 
 @pytest.fixture
 def pod(tmp_path: Path) -> Iterator[Machine]:
     made = Machine(tmp_path / "pod")
     yield made
-    made.kept.close()
+    made.close()
 
 
 @pytest.fixture
 def laptop(tmp_path: Path) -> Iterator[Machine]:
     made = Machine(tmp_path / "laptop")
     yield made
-    made.kept.close()
+    made.close()
 
 
 def bring(pod: Machine, laptop: Machine, run_id: str) -> None:
@@ -137,13 +121,13 @@ def test_a_run_that_comes_again_with_a_note_is_one_run_with_the_note(
 def test_a_full_disk_keeps_it_waiting_and_is_told_once(pod: Machine, laptop: Machine) -> None:
     pod.kept.add(run())
     bring(pod, laptop, run().id)
-    laptop.full = True
+    laptop.limit_disk(1)
     arriving = laptop.arriving()
     for _ in range(3):
         assert asyncio.run(arriving.look()) == 0
     assert [kind for kind, _ in laptop.told] == ["runs.waiting"]
     assert len(laptop.pulled.waiting()) == 1
-    laptop.full = False
+    laptop.limit_disk(1_000_000)
     assert asyncio.run(arriving.look()) == 1
     assert laptop.kept.has(run().id)
 
@@ -226,7 +210,7 @@ def test_a_volume_has_every_run_and_gives_them_to_the_next_pod(
     assert asyncio.run(later.take_back()) == 2
     assert [note.text for note in following.kept.run(run().id).notes] == ["a line"]
     assert following.kept.not_copied() == ()
-    following.kept.close()
+    following.close()
 
 
 def test_a_volume_that_was_only_found_does_not_count_as_elsewhere(
@@ -263,7 +247,7 @@ def test_odd_files_on_a_volume_stop_nothing(pod: Machine, tmp_path: Path) -> Non
     (folder / "index.json").write_text("[1]")
     following = Machine(tmp_path / "next")
     assert asyncio.run(following.home(folder).take_back()) == 1
-    following.kept.close()
+    following.close()
 
 
 def test_a_home_is_where_the_operator_says_or_on_a_volume_of_a_pod(

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from textual.geometry import Size
 
 from a40console.model.figures import Estimated, Missing
+from a40console.model.plot_scale import value_scale
 from a40console.model.run import Run
 from a40console.model.run_result import Column, Plot, Point, Series, Table
 from a40console.tui.glyphs import to_ascii
 from a40console.tui.ink import Line, Role, width_of
 from a40console.tui.panels import result_table, run_list, run_plot, run_text
 from a40console.tui.panels.run_compare import compared
-from a40console.tui.plot_axes import across, up, written
+from a40console.tui.plot_axes import beside, tick
 from a40console.tui.run_watch import RunWatch
 from tests import make_runs as make
 from tests.tui.fake_runs import comparison, records
@@ -94,28 +95,41 @@ def test_curves_are_told_apart_without_colour_and_in_ascii() -> None:
     assert re.search(r"[-_.']a[-_.']", low)
 
 
-def test_bars_show_value_and_interval() -> None:
-    point = Point(x=0, y=50.0, low=40.0, high=60.0)
-    plot = Plot(
-        title="", x_label="", y_label="s", style="bars", series=(Series(name="b", points=(point,)),)
+def test_bars_show_value_and_interval_each_below_the_other() -> None:
+    bars = tuple(
+        Series(name=name, points=(Point(x=0, y=y, low=low, high=high),))
+        for name, y, low, high in (("a", 348.0, 336.4, 362.5), ("b", 50.0, 40.0, 60.0))
     )
-    text = plain(run_plot.plotted(plot, 60, 4))
-    assert "50  40–60" in text
-    assert re.search("▇+─+┃─+", text)
+    plot = Plot(title="", x_label="", y_label="s", style="bars", series=bars)
+    first, second = plain(run_plot.plotted(plot, 60, 4)).splitlines()
+    assert first.endswith("348  [336, 362]")
+    assert second.endswith(" 50  [ 40,  60]")
+    assert re.search("▇+┃─+", first)
 
 
-def test_doubling_values_stand_at_equal_distances() -> None:
-    axis = across([1, 2, 4, 8, 16, 32], 101)
-    assert [axis.place(x) for x in (1, 2, 4, 8, 16, 32)] == [0, 20, 40, 60, 80, 100]
-    assert written(axis, [1, 2, 4, 8, 16, 32], 50).split() == ["1", "2", "4", "8", "16", "32"]
+def test_values_that_double_are_written_at_equal_distances_under_their_places() -> None:
+    sweep = Series(name="s", points=tuple(Point(x=2**n, y=n) for n in range(6)))
+    plot = Plot(title="", x_label="", y_label="", series=(sweep,))
+    axis = plain(run_plot.plotted(plot, 80, 9)).splitlines()[-1]
+    assert axis.split() == ["1", "2", "4", "8", "16", "32"]
+    places = [axis.index(f" {value}") for value in (2, 4, 8)]
+    assert places[2] - places[1] == pytest.approx(places[1] - places[0], abs=1)
 
 
-@given(st.floats(0, 1e9), st.integers(4, 200))
-def test_the_axis_up_holds_its_highest_value(highest: float, dots: int) -> None:
-    axis = up(highest, dots)
-    assert 0 <= axis.place(highest) < dots
-    assert axis.place(0) == dots - 1
-    assert axis.labels(max(1, dots // 4))
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.25, "0.25"), (9_000, "9,000"), (12_500, "12.5k"), (2_500_000, "2.5M")]
+)
+def test_a_value_at_an_axis_is_short_and_exact(value: float, told: str) -> None:
+    assert tick(value) == told
+
+
+@given(st.lists(FIGURES, min_size=1, max_size=9), st.integers(1, 40))
+def test_the_axis_up_begins_at_nothing_and_writes_no_value_outside(
+    values: list[float], rows: int
+) -> None:
+    labels = beside(value_scale(values, rows * 4 - 1, 0), rows)
+    assert labels[rows - 1] == "0" or rows == 1
+    assert set(labels) <= set(range(rows))
 
 
 # --- Tables and words -----------------------------------------------------------------------
@@ -168,10 +182,25 @@ def test_a_ratio_within_noise_is_not_emphasised() -> None:
     roles = {
         "".join(span.text for span in row).split()[0]: row
         for row in lines
-        if "wall_s" in plain([row])
+        if "wall s" in plain([row])
     }
     assert any(span.role is Role.STRONG for span in roles["block"])
     assert not any(span.role is Role.STRONG for span in roles["cc-auto"])
+
+
+def test_every_bar_is_shown_and_the_curves_have_the_rows_that_bars_leave() -> None:
+    run = make.run()
+    lines = plain(run_text.detail(run, None, Size(199, 40), 0)).splitlines()
+    (bars,) = (at for at, row in enumerate(lines) if row.startswith("Wall seconds"))
+    assert bars == 40 - len(make.ARMS) - 2
+    assert all(f"  {arm} " in lines[bars + 1 + at] for at, arm in enumerate(make.ARMS))
+
+
+def test_figures_and_differences_of_two_runs_stand_before_the_runs() -> None:
+    run = make.run()
+    told = plain(compared(comparison(run.id, run.id), run, run, Size(79, 20)))
+    assert "wall s" in told
+    assert told.index("right ÷ left") < told.index("differs in") < told.index("left  compaction")
 
 
 # --- What records come to -------------------------------------------------------------------

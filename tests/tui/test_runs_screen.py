@@ -122,6 +122,15 @@ async def test_an_invalid_run_shows_the_reason_first() -> None:
         assert "INVALID: the client was saturated" in painted(app, "#detail")
 
 
+async def test_no_key_is_offered_for_a_plot_that_is_not_there() -> None:
+    async with running(FakeService()) as (app, pilot):
+        await opened(app, pilot)
+        assert "p plot" in painted(app, "#about")
+        await at(app, pilot, make.failed().id)
+        await until(pilot, lambda: "CUDA out of memory" in painted(app, "#detail"))
+        assert "p plot" not in painted(app, "#about")
+
+
 async def test_enter_gives_the_run_the_screen_and_escape_takes_it_back() -> None:
     async with running(FakeService(), size=(80, 24)) as (app, pilot):
         await opened(app, pilot)
@@ -144,7 +153,7 @@ async def test_two_runs_stand_side_by_side_with_every_difference() -> None:
         await until(pilot, lambda: "Not one effect" in painted(app, "#detail"))
         told = painted(app, "#detail")
         assert re.search(r"left  compaction.*right  sweep", told)
-        assert re.search(r"block +wall_s +500 +536  1\.07 × \[1\.04, 1\.10\]", told)
+        assert re.search(r"block +wall s +500 +536  1\.07 × \[1\.04, 1\.10\]", told)
         assert re.search(r"cc-auto.*within noise", told)
         assert told.index("speculation ") < told.index("driver ") < told.index("seed ")
         await pilot.press("escape")

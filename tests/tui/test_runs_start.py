@@ -36,6 +36,25 @@ async def test_compaction_is_one_key_from_the_overview_and_shows_its_cost_before
         assert app.current_mode == "runs"
 
 
+async def test_a_window_that_shrinks_leaves_the_cursor_the_cost_and_the_keys_in_view() -> None:
+    async with running(FakeService(), size=(200, 50)) as (app, pilot):
+        await set_up(app, pilot)
+        await pilot.press(*["down"] * 12)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "▸ note" in screen_text(app))
+        told = screen_text(app)
+        assert "takes ≈1 h 42 m" in told
+        assert "esc cancel" in told
+
+
+async def test_the_question_before_a_start_tells_time_and_dollars_in_a_sentence() -> None:
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+        await set_up(app, pilot)
+        await pilot.press("s")
+        said = await dialog(app, pilot, ConfirmDialog)
+        assert "It takes ≈1 h 42 m, costs ≈$0.748, 1,860 requests" in said
+
+
 async def test_others_are_chosen_from_a_list() -> None:
     async with running(FakeService()) as (app, pilot):
         await pilot.press("b")

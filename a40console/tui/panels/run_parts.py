@@ -6,27 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from a40console.model.figures import Missing, number
-from a40console.model.run import ENDED, Run, RunEnvironment, RunProgress
+from a40console.model.run import ENDED, Run, RunProgress
+from a40console.model.run_facts import environment_facts, target
 from a40console.model.run_result import Doubt, RunResult, Verdict
-from a40console.model.run_words import (
-    NOT_TOLD_WHERE_INVALID,
-    doubt_text,
-    excerpt_lines,
-    interval_text,
-    verdict_text,
-)
+from a40console.model.run_words import NOT_TOLD_WHERE_INVALID, excerpt_lines
 from a40console.tui import format as fmt
 from a40console.tui.format import known, shown
 from a40console.tui.ink import EMPTY, Line, Role, Span, clean, fit, line, width_of, wrap
 from a40console.tui.panels import run_arms, run_plot
 from a40console.tui.panels.moments import second_of
-from a40console.tui.panels.result_table import table_lines
+from a40console.tui.panels.result_table import broken, table_lines
+from a40console.tui.panels.run_found import doubt_lines, verdict_lines
 from a40console.tui.panels.run_plan import plan_lines
-from a40console.tui.panels.run_words import VERDICTS, lasted_s, target_words
+from a40console.tui.panels.run_words import lasted_s
 from a40console.tui.raster import gauge
 from a40console.tui.run_watch import RunWatch
 
-_NAME = 13
+_LONGEST_NAME = 30
 _GAUGE = 24
 _ROOMY = 100
 _EDGE = "  "
@@ -39,8 +35,7 @@ def apart(lines: Sequence[Line]) -> list[Line]:
 
 def told(text: str, width: int, role: Role = Role.TEXT, *, hang: int = 0) -> list[Line]:
     """A text a little in from the edge; its further lines hang so many cells more."""
-    rows = wrap(clean(text), width - len(_EDGE), role, indent=hang)
-    return [line(_EDGE, row) for row in rows]
+    return _in(wrap(text, width - len(_EDGE), role, indent=hang))
 
 
 def first(run: Run, watch: RunWatch | None, width: int) -> list[Line]:
@@ -59,7 +54,7 @@ def _under_way(run: Run, watch: RunWatch | None, width: int) -> list[Line]:
     elif not isinstance(progress, Missing):
         lines = _progress(progress, width)
     if not isinstance(run.plan, Missing) and run.state == "queued":
-        lines += [line(_EDGE, row) for row in plan_lines(run.plan, width - len(_EDGE))]
+        lines += _in(plan_lines(run.plan, width - len(_EDGE)))
     return [*lines, *_doubts(watch.doubts if watch else (), width)]
 
 
@@ -102,26 +97,18 @@ def _found(run: Run, width: int) -> list[Line]:
 
 
 def _verdict(verdict: Verdict, width: int) -> list[Line]:
-    word, text = verdict_text(verdict)
-    head = f"{word}: "
-    first, *rest = told(f"{head}{text}", width, hang=2)
-    begun = "".join(span.text for span in first)[len(_EDGE) + len(head) :]
-    lines = [line(_EDGE, Span(head, VERDICTS[verdict.kind]), begun), *rest]
-    if not isinstance(verdict.ratio, Missing):
-        lines += told(f"Ratio: {interval_text(verdict.ratio)}", width, Role.MUTED, hang=2)
-    if verdict.paste:
-        lines += told("To have it, paste:", width, Role.MUTED)
-        for each in excerpt_lines(verdict.paste):
-            lines += [line(_EDGE, row) for row in told(each, width - len(_EDGE), Role.KEY)]
+    lines = _in(verdict_lines(verdict, width - len(_EDGE)))
+    for each in excerpt_lines(verdict.paste) if verdict.paste else ():
+        lines += [line(_EDGE * 2, Span(row, Role.KEY)) for row in broken(each, width - 4)]
     return lines
 
 
 def _doubts(doubts: Sequence[Doubt], width: int) -> list[Line]:
-    lines: list[Line] = []
-    for doubt in doubts:
-        mark, role = ("✖", Role.BAD) if doubt.invalidates else ("▲", Role.WARN)
-        lines += told(f"{mark} {doubt_text(doubt)}", width, role, hang=2)
-    return lines
+    return _in(doubt_lines(doubts, width - len(_EDGE)))
+
+
+def _in(lines: Sequence[Line]) -> list[Line]:
+    return [line(_EDGE, row) for row in lines]
 
 
 def measured(run: Run, watch: RunWatch | None, width: int) -> list[Line]:
@@ -150,8 +137,7 @@ def _tables(result: RunResult, width: int) -> list[Line]:
         lines += [EMPTY] if lines else []
         lines += wrap(clean(table.title), width, Role.LABEL)
         untitled, winner = replace(table, title=""), result.verdict.winner
-        rows = table_lines(untitled, width - len(_EDGE), winner=winner)
-        lines += [line(_EDGE, row) for row in rows]
+        lines += _in(table_lines(untitled, width - len(_EDGE), winner=winner))
     for excerpt in result.excerpts:
         rows = [part for row in excerpt_lines(excerpt) for part in _kept(row, width - 4)]
         lines += apart([line(Span("  │ ", Role.RULE), row) for row in rows])
@@ -172,20 +158,20 @@ def setting(run: Run, width: int) -> list[Line]:
     asked = _facts("Setting", _asked(run), width)
     lines += apart(asked) if lines else asked
     if not isinstance(run.environment, Missing):
-        lines += apart(_facts("Environment", _environment(run.environment), width))
+        # Its reports have the whole command line; what came of it is in force below.
+        facts = environment_facts(replace(run.environment, argv=()))
+        lines += apart(_facts("Environment", facts, width))
     return lines
 
 
 def _facts(title: str, facts: Sequence[tuple[str, str]], width: int) -> list[Line]:
+    told = [(name, value) for name, value in facts if value]
+    cells = min(_LONGEST_NAME, max(len(name) for name, _ in told))
     lines = [line(Span(title, Role.LABEL))]
-    for name, value in facts:
-        if not value:
-            continue
-        rows = wrap(value, width - len(_EDGE) - _NAME - 1)
-        lines += [
-            line(_EDGE, Span(f"{name if at == 0 else '':<{_NAME}} ", Role.MUTED), row)
-            for at, row in enumerate(rows)
-        ]
+    for name, value in told:
+        for at, row in enumerate(broken(clean(value), width - len(_EDGE) - cells - 2)):
+            head = clean(name)[:cells] if at == 0 else ""
+            lines.append(line(_EDGE, Span(f"{head:<{cells}}  ", Role.MUTED), row))
     return lines
 
 
@@ -196,9 +182,9 @@ def _asked(run: Run) -> list[tuple[str, str]]:
     return [
         ("run", run.id),
         ("took", "" if took_s is None else fmt.duration(took_s)),
-        ("target", ", ".join(part for part in (target_words(run), spec.target.model) if part)),
+        ("target", "" if run.reference else target(spec)),
         ("parameters", _parameters(run)),
-        ("seed", str(spec.seed)),
+        ("seed", "" if run.reference else str(spec.seed)),
         ("bounds", _bounds(run)),
         ("from", known(run.origin, "")),
         ("copied to", ", ".join(run.copied_to) or ("" if elsewhere else "no other machine yet")),
@@ -221,19 +207,3 @@ def _bounds(run: Run) -> str:
     bounds = [f"{fmt.dollars(float(spec.max_usd))} at most"] if spec.max_usd is not None else []
     bounds += [f"{spec.max_minutes:g} min at most"] if spec.max_minutes is not None else []
     return ", ".join(bounds)
-
-
-def _environment(of: RunEnvironment) -> list[tuple[str, str]]:
-    version = known(of.engine_version, "")
-    gpus = f"{of.gpu_count} × " if of.gpu_count > 1 else ""
-    return [
-        ("engine", f"{of.engine_kind} {version}{', SIMULATED' if of.simulated else ''}"),
-        ("model", f"{known(of.model)}  {known(of.model_digest, '')[:20]}"),
-        ("profile", f"{known(of.profile)}  {known(of.config_digest, '')[:20]}"),
-        ("in force", "; ".join(f"{name}={value}" for name, value in of.effective.items())),
-        ("GPU", f"{gpus}{known(of.gpu)}, driver {known(of.driver)}"),
-        ("vCPU", shown(of.vcpu_quota, fmt.plain)),
-        ("price", f"{shown(of.usd_per_h, fmt.dollars)}/h"),
-        ("machine", known(of.host)),
-        ("console", of.console),
-    ]

@@ -14,6 +14,9 @@ INTRUSIONS: dict[Intrusion, tuple[str, Role]] = {
     "evicts": ("throws cached prefixes out", Role.WARN),
     "restarts": ("restarts the engine", Role.WARN),
 }
+GAP = "   "
+"""Between the figures of the first line."""
+
 _MOST_ARMS = 6
 
 
@@ -22,11 +25,11 @@ def plan_lines(plan: RunPlan, width: int) -> list[Line]:
     said, role = INTRUSIONS[plan.intrusion]
     takes = line(
         _figure("takes", plan.seconds, fmt.duration),
-        "   ",
+        GAP,
         _figure("costs", plan.usd, fmt.dollars),
-        Span(f"   {fmt.plural(plan.requests, 'request')}", Role.TEXT),
+        Span(f"{GAP}{fmt.plural(plan.requests, 'request')}", Role.TEXT),
     )
-    whole = line(takes, Span(f"   {said}", role))
+    whole = line(takes, Span(f"{GAP}{said}", role))
     lines = [whole] if width_of(whole) <= width else [fit(takes, width), line(Span(said, role))]
     if plan.arms:
         lines += wrap(f"{fmt.plural(len(plan.arms), 'arm')}: {_arms(plan)}", width, Role.MUTED)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil
+from math import ceil, floor, log10
 from statistics import fmean
 from typing import NamedTuple
 
+from a40console.model.plot_scale import Scale, step_scale, value_scale
 from a40console.model.run_result import Plot, Point
-from a40console.tui.braille import Canvas
+from a40console.model.run_words import figure_text
+from a40console.tui.braille import DOWN, Canvas
 from a40console.tui.ink import Line, Role, Span, clean, fit, line, pad, width_of
-from a40console.tui.plot_axes import Across, Up, across, tick, up, written
+from a40console.tui.plot_axes import below, beside, tick
 
 ROLES = (Role.SERIES, Role.KEY, Role.SECOND, Role.STRONG, Role.WARN, Role.GOOD)
 """The curves' colours, in order; the letter on a curve says which it is where there are none."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_AXIS = 7
+_AXIS = 8
 _NAMED_FROM = 60
 """Cells from which on the curves are named at their right ends, and not below."""
 
@@ -28,7 +30,9 @@ _CROWD = 3
 _CELLS_A_POINT = 3
 _LEAST_ROWS = 3
 _LEAST_CELLS = 16
-_BAR_VALUE = 24
+_BAR_VALUE = 30
+_FIGURES = 3
+"""Significant digits of the highest bar; the others have as many decimals."""
 
 
 class Curve(NamedTuple):
@@ -73,6 +77,11 @@ def plotted(plot: Plot, width: int, height: int) -> tuple[Line, ...]:
     return tuple(_curves(plot, drawn, width, height))
 
 
+def rows_of(plot: Plot, rows: int) -> int:
+    """The rows that it takes below its heading, where curves have so many: a bar is one."""
+    return max(1, sum(len(each.points) for each in plot.series)) if plot.style == "bars" else rows
+
+
 def _joined(plot: Plot, width: int) -> int:
     """How many neighbours are drawn as their mean: many restless curves hide each other."""
     counts = [len(series.points) for series in plot.series if series.points]
@@ -104,15 +113,15 @@ def _curves(plot: Plot, drawn: Sequence[Curve], width: int, height: int) -> list
     cells = width - _AXIS - 1 - tail
     canvas = Canvas(cells, rows)
     points = [point for curve in drawn for point in curve.points]
-    axis_x = across([point.x for point in points], canvas.width)
-    axis_y = up(max(max(point.y, point.high or 0.0) for point in points), canvas.height)
+    axis_x = step_scale([point.x for point in points], 0, canvas.width - 1)
+    axis_y = value_scale([y for point in points for y in _reach(point)], canvas.height - 1, 0)
     for curve in drawn:
         _draw(canvas, curve, axis_x, axis_y, steps=plot.style == "steps")
     if len(drawn) > 1:
         for place, curve in enumerate(drawn, 1):
             _mark(canvas, curve, place / (len(drawn) + 1), axis_x, axis_y)
     names = _names(drawn, axis_y, rows) if named else {}
-    labels = axis_y.labels(rows)
+    labels = beside(axis_y, rows)
     body = [
         line(
             Span(f"{labels.get(row, ''):>{_AXIS - 1}} ", Role.MUTED),
@@ -122,17 +131,21 @@ def _curves(plot: Plot, drawn: Sequence[Curve], width: int, height: int) -> list
         )
         for row, dots in enumerate(canvas.lines())
     ]
-    below = written(axis_x, [point.x for point in points], cells)
-    return [*body, line(" " * (_AXIS + 1), Span(below, Role.MUTED)), *legend]
+    return [*body, line(" " * (_AXIS + 1), Span(below(axis_x, cells), Role.MUTED)), *legend]
 
 
-def _draw(canvas: Canvas, curve: Curve, axis_x: Across, axis_y: Up, *, steps: bool) -> None:
+def _reach(point: Point) -> list[float]:
+    """Its value, and the bounds that it has."""
+    return [each for each in (point.y, point.low, point.high) if each is not None]
+
+
+def _draw(canvas: Canvas, curve: Curve, axis_x: Scale, axis_y: Scale, *, steps: bool) -> None:
     """The curve through the points, and each point's interval as an upright line."""
     before: tuple[int, int] | None = None
     for point in sorted(curve.points, key=lambda each: each.x):
-        here = axis_x.place(point.x), axis_y.place(point.y)
+        here = round(axis_x.place(point.x)), round(axis_y.place(point.y))
         if point.low is not None and point.high is not None:
-            low, high = axis_y.place(point.low), axis_y.place(point.high)
+            low, high = round(axis_y.place(point.low)), round(axis_y.place(point.high))
             canvas.stroke((here[0], high), (here[0], low), curve.role)
         if before is None:
             canvas.dot(*here, curve.role)
@@ -145,17 +158,18 @@ def _draw(canvas: Canvas, curve: Curve, axis_x: Across, axis_y: Up, *, steps: bo
         before = here
 
 
-def _mark(canvas: Canvas, curve: Curve, share: float, axis_x: Across, axis_y: Up) -> None:
+def _mark(canvas: Canvas, curve: Curve, share: float, axis_x: Scale, axis_y: Scale) -> None:
     """The curve's letter on it, at that share of its points: each curve has another."""
     ordered = sorted(curve.points, key=lambda each: each.x)
     point = ordered[int(share * len(ordered))]
-    canvas.letter(axis_x.place(point.x), axis_y.place(point.y), curve.letter, curve.role)
+    x, y = round(axis_x.place(point.x)), round(axis_y.place(point.y))
+    canvas.letter(x, y, curve.letter, curve.role)
 
 
-def _names(drawn: Sequence[Curve], axis_y: Up, rows: int) -> dict[int, Line]:
+def _names(drawn: Sequence[Curve], axis_y: Scale, rows: int) -> dict[int, Line]:
     """The curves' names beside their ends, each in a row of its own."""
     ends = [
-        (axis_y.place(max(curve.points, key=lambda each: each.x).y) * rows // axis_y.dots, at)
+        (round(axis_y.place(max(curve.points, key=lambda each: each.x).y)) // DOWN, at)
         for at, curve in enumerate(drawn)
     ]
     taken: dict[int, Line] = {}
@@ -189,27 +203,30 @@ def _bars(drawn: Sequence[Curve], width: int) -> list[Line]:
     points = [(curve, point) for curve in drawn for point in curve.points]
     several = any(len(curve.points) > 1 for curve in drawn)
     names = [f"{curve.name} {tick(point.x)}" if several else curve.name for curve, point in points]
+    top = max(0.0, *(each for _, point in points for each in _reach(point))) or 1.0
+    values = _values([point for _, point in points], top)
     longest = min(_LONGEST_NAME, max(map(len, names)))
-    value = min(_BAR_VALUE, max(len(_value(point)) for _, point in points) + 1)
-    cells = max(4, width - longest - value - 4)
-    top = max(max(point.y, point.high or 0.0) for _, point in points) or 1.0
+    cells = max(4, width - longest - min(_BAR_VALUE, max(map(len, values)) + 1) - 4)
     return [
         fit(
             line(
                 Span(f"  {clean(name)[:longest]:<{longest}} ", Role.TEXT),
                 _bar(point, top, cells, curve.role),
-                Span(f" {_value(point)}", Role.STRONG),
+                Span(f" {value}", Role.STRONG),
             ),
             width,
         )
-        for name, (curve, point) in zip(names, points, strict=True)
+        for name, value, (curve, point) in zip(names, values, points, strict=True)
     ]
 
 
-def _value(point: Point) -> str:
-    if point.low is None or point.high is None:
-        return f"{point.y:.4g}"
-    return f"{point.y:.4g}  {point.low:.4g}–{point.high:.4g}"
+def _values(points: Sequence[Point], top: float) -> list[str]:
+    """What stands behind the bars: all with as many decimals, each part flush right."""
+    digits = max(0, min(9, _FIGURES - 1 - floor(log10(top))))
+    rows = [[figure_text(each, digits) for each in _reach(point)] for point in points]
+    longest = [max((len(row[at]) for row in rows if len(row) > at), default=0) for at in range(3)]
+    told = [[f"{part:>{cells}}" for part, cells in zip(row, longest, strict=False)] for row in rows]
+    return [part[0] + (f"  [{part[1]}, {part[2]}]" if part[2:] else "") for part in told]
 
 
 def _bar(point: Point, top: float, cells: int, role: Role) -> Line:

@@ -70,7 +70,9 @@ def _one_below_the_other(
 def _stacked(plots: Sequence[Plot], width: int, height: int) -> list[Line]:
     """As many plots as the window's height gives room to, and the others below."""
     at_once = max(1, min(len(plots), height // (_LEAST_ROWS + 4)))
-    rows = max(_LEAST_ROWS, height // at_once - 2)
+    bars = [run_plot.rows_of(plot, 0) for plot in plots[:at_once]]
+    curves = max(1, bars.count(0))
+    rows = max(_LEAST_ROWS, (height - 2 * at_once - sum(bars)) // curves)
     lines: list[Line] = []
     for index, plot in enumerate(plots):
         lines += plot_lines(plot, width, rows if index < at_once else _MOST_ROWS)
@@ -79,8 +81,9 @@ def _stacked(plots: Sequence[Plot], width: int, height: int) -> list[Line]:
 
 
 def plot_lines(plot: Plot, width: int, rows: int) -> list[Line]:
-    """A plot under its heading."""
-    return [fit(run_plot.heading(plot, width), width), *run_plot.plotted(plot, width, rows)]
+    """A plot under its heading; of bars, all."""
+    drawn = run_plot.plotted(plot, width, run_plot.rows_of(plot, rows))
+    return [fit(run_plot.heading(plot, width), width), *drawn]
 
 
 def side_by_side(left: Sequence[Line], right: Sequence[Line], width: int) -> list[Line]:

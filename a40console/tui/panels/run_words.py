@@ -5,7 +5,7 @@ from __future__ import annotations
 from a40console.model.figures import Missing, number
 from a40console.model.instants import unix_s
 from a40console.model.run import Run, RunState
-from a40console.model.run_result import RunResult, VerdictKind
+from a40console.model.run_result import RunResult
 from a40console.model.run_words import REFERENCE, SIMULATED, headline, marks
 from a40console.tui import format as fmt
 from a40console.tui.ink import Role, clean
@@ -19,15 +19,6 @@ STATES: dict[RunState, tuple[str, Role]] = {
     "invalid": ("✗", Role.BAD),
 }
 """Beside the state's word."""
-
-VERDICTS: dict[VerdictKind, Role] = {
-    "difference": Role.GOOD,
-    "no difference": Role.STRONG,
-    "passed": Role.GOOD,
-    "failed": Role.BAD,
-    "none": Role.WARN,
-}
-"""Of the word before a verdict's text."""
 
 
 def kind_of(run: Run) -> str:
@@ -56,11 +47,3 @@ def summary(run: Run) -> tuple[str, Role]:
         return said if eta_s is None else f"≈ {fmt.duration(eta_s)} left, {said}", Role.TEXT
     stands = isinstance(run.result, RunResult) and run.state not in {"failed", "invalid"}
     return said, Role.TEXT if stands else Role.MUTED
-
-
-def target_words(run: Run) -> str:
-    """Where its requests went."""
-    target = run.spec.target
-    if target.kind != "url":
-        return target.kind
-    return clean(target.url)

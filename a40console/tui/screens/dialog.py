@@ -84,6 +84,10 @@ class Dialog(ModalScreen[Result]):
         raise NotImplementedError
 
     def on_resize(self) -> None:
+        """Share the rows anew."""
+        self.share_rows()
+
+    def share_rows(self) -> None:
         """Give the text the rows it needs, or those that there are; then it scrolls."""
         if not self.query("#text"):
             return  # closing: what was inside is gone already

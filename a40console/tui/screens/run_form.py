@@ -18,7 +18,7 @@ from a40console.model.experiment import LONGEST_TEXT, Experiment
 from a40console.model.run import RunPlan, RunSpec
 from a40console.tui.ink import Line, Role, Span, clean, line, wrap
 from a40console.tui.panels.run_form import about, form_lines
-from a40console.tui.panels.run_plan import plan_lines
+from a40console.tui.panels.run_plan import GAP, plan_lines
 from a40console.tui.run_form import RunForm
 from a40console.tui.screens.dialog import ConfirmDialog, Dialog, Fitted
 
@@ -106,9 +106,9 @@ class RunFormDialog(Dialog[Wanted]):
             self._planned = spec
             self._redraw()
 
-    def on_resize(self) -> None:
-        """Share the rows: the plan has what it needs, up to a part of them."""
-        super().on_resize()
+    def share_rows(self) -> None:
+        """The plan has what it needs, up to a part of them."""
+        super().share_rows()
         if not self.query("#text"):
             return
         room = self.size.height - self._fixed_rows()
@@ -118,6 +118,7 @@ class RunFormDialog(Dialog[Wanted]):
         told = min(told, max(2, round(room * _PLAN_SHARE), room - wanted))
         plan.styles.height = max(1, told)
         self.query_one("#scroll").styles.height = max(1, min(wanted, room - told))
+        self.call_after_refresh(self._show_cursor)
 
     def _fixed_rows(self) -> int:
         """Heading, question, keys, what is said of the row, the blank lines, and one left free."""
@@ -156,8 +157,7 @@ class RunFormDialog(Dialog[Wanted]):
             return  # closing: what was inside is gone already
         for name in ("#text", "#about", "#plan"):
             self.query_one(name, Fitted).redraw()
-        self.on_resize()
-        self.call_after_refresh(self._show_cursor)
+        self.share_rows()
 
     def _show_cursor(self) -> None:
         if not self.query("#text"):
@@ -271,4 +271,4 @@ class RunFormDialog(Dialog[Wanted]):
 def _consequences(plan: RunPlan) -> list[str]:
     """What the question is about: time and dollars, then whom it disturbs."""
     takes = "".join(span.text for span in plan_lines(plan, 200)[0])
-    return [takes, *plan.consequences]
+    return [f"It {takes.replace(GAP, ', ')}.", *plan.consequences]

@@ -222,8 +222,9 @@ class RunsScreen(MonitorScreen):
         if self.book.comparison is not None:
             return [("esc", "back", "back")]
         items = [("esc", "list", "back")] if self._whole else [("enter", "open", "open")]
-        several = len(plots_of(run, self.book.watch_of(run), 0)) > 1
-        if several or self.book.watch_of(run) is not None:
+        watch = self.book.watch_of(run)
+        plots = len(plots_of(run, watch, 0))
+        if plots > 1 or (plots and watch is not None):
             items.append(("p", "plot", "plot"))
         if run.state in ENDED:
             items.append(("v", self._compare_word(run), "compare"))

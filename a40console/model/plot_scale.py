@@ -1,4 +1,7 @@
-"""Where values lie along the axes of a drawn plot, and which are written there. Pure."""
+"""Where values lie along the axes of a drawn plot, and which are written there.
+
+Pages and screens draw with it alike: a run has the same axes in both.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_FEWEST_GEOMETRIC = 3
+_FEWEST_LOGARITHMIC = 3
+_LEAST_FACTOR = 1.5
+"""Values that are all more than so many times their neighbour lie at equal distances."""
+
 _MOST_WRITTEN = 8
 """Values that were varied are written themselves, where they are no more than these."""
 
-_RATIO_TOLERANCE = 1.01
 _LEAST_SPAN = 1e-9
 """Of an axis, in its greatest value: below it, figures do not tell its ticks apart."""
 
@@ -40,18 +45,24 @@ class Scale:
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
 
-def value_scale(values: Iterable[float], begin: float, end: float) -> Scale:
-    """The axis of what was measured: it begins at nothing, so that heights may be compared."""
+def value_scale(values: Iterable[float], begin: float, end: float, most: int = 6) -> Scale:
+    """The axis of what was measured: it begins at nothing, so that heights may be compared.
+
+    Args:
+        values: All that is drawn on it.
+        begin: Where its lowest value lies.
+        end: Where its highest lies.
+        most: Steps it has at the most, about.
+    """
     known = [*values, 0.0]
-    low, high = min(known), max(known)
-    ticks = round_ticks(low, high)
+    ticks = round_ticks(min(known), max(known), most)
     return Scale(low=ticks[0], high=ticks[-1], begin=begin, end=end, ticks=ticks)
 
 
 def step_scale(values: Iterable[float], begin: float, end: float) -> Scale:
-    """The axis of what was varied: logarithmic where each step is the same factor."""
+    """The axis of what was varied: logarithmic where each value is well beyond the one before."""
     known = sorted(set(values))
-    if is_geometric(known):
+    if grows_by_factors(known):
         low, high, ticks = known[0], known[-1], tuple(known)
         return Scale(low=low, high=high, begin=begin, end=end, ticks=ticks, logarithmic=True)
     low, high = (known[0], known[-1]) if known else (0.0, 1.0)
@@ -64,12 +75,11 @@ def step_scale(values: Iterable[float], begin: float, end: float) -> Scale:
     return Scale(low=low, high=high, begin=begin, end=end, ticks=ticks)
 
 
-def is_geometric(values: list[float]) -> bool:
-    """Whether each value is the one before times one factor: 1, 2, 4, 8."""
-    if len(values) < _FEWEST_GEOMETRIC or values[0] <= 0:
+def grows_by_factors(values: list[float]) -> bool:
+    """Whether sorted values grow by factors and not by steps: 1, 2, 4, 8 does, 1, 2, 3 does not."""
+    if len(values) < _FEWEST_LOGARITHMIC or values[0] <= 0:
         return False
-    factors = [b / a for a, b in itertools.pairwise(values)]
-    return min(factors) > _RATIO_TOLERANCE and max(factors) / min(factors) < _RATIO_TOLERANCE
+    return all(b / a > _LEAST_FACTOR for a, b in itertools.pairwise(values))
 
 
 def round_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:

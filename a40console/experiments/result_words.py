@@ -1,4 +1,4 @@
-"""How figures and intervals are written in sentences and cells of a result. Pure."""
+"""How figures are written in sentences and cells of a result. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ def written(figure: Figure, digits: int = 1) -> str:
             return f"≈ {value:,.{digits}f}"
         case _:
             return f"{figure:,.{digits}f}"
-
-
-def span(interval: Interval) -> str:
-    """A ratio with its bounds: `1.86 × (1.80 … 1.92)`."""
-    return f"{interval.value:.2f} × ({interval.low:.2f} … {interval.high:.2f})"
 
 
 def plus_minus(interval: Interval | Missing) -> Figure:

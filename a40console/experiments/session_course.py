@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from a40console.experiments.lengths import Lengths
+from a40console.experiments.session_lengths import Lengths
 from a40console.experiments.shrinking import Shrinking, Shrunk, restarted
 from a40console.experiments.transcript import (
     Piece,

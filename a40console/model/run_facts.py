@@ -1,17 +1,21 @@
-"""What a report says of a run beside its results: when, where, on what, how it was asked. Pure."""
+"""What is told of a run beside its results: when, where, on what, how it was asked. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from a40console.model.figures import Estimated, Figure, Missing, Text, number, total
+from a40console.model.figures import Estimated, Figure, Missing, Text, total
 from a40console.model.run import Run, RunEnvironment, RunSpec
 from a40console.model.run_record import ArmEnd
 from a40console.model.run_words import DASH, ESTIMATE, figure_text, visible
+from a40console.model.wording import dollars, duration
 
 Fact = tuple[str, str]
 """A name and what is known of it."""
+
+_PROTOCOL = "protocol"
+"""The experiment on the Messages API, which asks by it whatever the target's own dialect."""
 
 
 def title(run: Run) -> str:
@@ -73,7 +77,8 @@ def target(spec: RunSpec) -> str:
     to = spec.target
     named = {"engine": "our engine", "gateway": "the gateway"}.get(to.kind, visible(to.url))
     model = f", model {visible(to.model)}" if to.model else ""
-    return f"{named}, {to.dialect} dialect{model}"
+    spoken = "Messages API" if spec.experiment == _PROTOCOL else f"{to.dialect} dialect"
+    return f"{named}, {spoken}{model}"
 
 
 def moment(at: Text) -> str:
@@ -85,27 +90,14 @@ def moment(at: Text) -> str:
 
 
 def usd_text(figure: Figure) -> str:
-    """Dollars with cents, below a dollar with up to four decimals; else why there are none."""
-    value = number(figure)
-    if value is None or isinstance(figure, Missing):
-        return _number(figure, 2)
-    sign = ESTIMATE if isinstance(figure, Estimated) else ""
-    if 0 < value < 0.00005:
-        return f"{sign}<$0.0001"
-    if value >= 0.99995 or value == 0:
-        return f"{sign}${value:,.2f}"
-    whole, decimals = f"{value:.4f}".split(".")
-    return f"{sign}${whole}.{decimals[:2]}{decimals[2:].rstrip('0')}"
-
-
-def span(seconds: float) -> str:
-    """A time span in its two largest units."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} m"
+    """Dollars, or why they are not known."""
+    match figure:
+        case Missing():
+            return _number(figure, 2)
+        case Estimated(value):
+            return ESTIMATE + dollars(value)
+        case _:
+            return dollars(figure)
 
 
 def _took(run: Run) -> str:
@@ -116,7 +108,7 @@ def _took(run: Run) -> str:
     began, ended = _instant(run.started_at), _instant(run.ended_at)
     if began is None or ended is None:
         return f"{DASH} its times cannot be read"
-    return span((ended - began).total_seconds())
+    return duration((ended - began).total_seconds())
 
 
 def _instant(at: str) -> datetime | None:
