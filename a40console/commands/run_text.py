@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from a40console.ledger.report_counts import count_tables
 from a40console.model.run import Run, RunEnvironment
-from a40console.model.run_facts import Fact, environment_facts, moment, run_facts, title
+from a40console.model.run_facts import Fact, environment_facts, in_order, moment, run_facts, title
 from a40console.model.run_record import ArmEnd, Sample
 from a40console.model.run_result import Plot, RunResult
 from a40console.model.run_words import (
@@ -37,7 +37,7 @@ def listing(runs: Sequence[Run], width: int) -> list[Line]:
     begin = _STATE + longest + 3
     room = max(_LEAST_FOUND, width - begin)
     lines = [line(Span(f"{'state':<{_STATE}} {'run':<{longest}}  found", Role.MUTED))]
-    for run in runs:
+    for run in in_order(runs):
         told = ", ".join(mark for mark in marks(run) if mark.lower() != run.state)
         found = wrap(f"{told}: {headline(run)}" if told else headline(run), room) or [()]
         head = line(

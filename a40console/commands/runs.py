@@ -20,7 +20,7 @@ from a40console.commands.runs_left import runs_left
 from a40console.commands.runs_named import MOST, run_id
 from a40console.commands.runs_notes import invalidate_run, note_run
 from a40console.commands.runs_pull import command as pull_runs
-from a40console.errors import ConsoleError, RefusedError
+from a40console.errors import ConsoleError, Exit
 from a40console.model.codec import encode
 from a40console.model.run import Run
 from a40console.model.run_record import ArmEnd, Record, Sample
@@ -100,7 +100,9 @@ async def _list(
     async with await ensure_service(invocation.paths, engine=False) as client:
         try:
             runs = await client.runs(limit)
-        except RefusedError as trouble:
+        except ConsoleError as trouble:
+            if trouble.exit_code is not Exit.REFUSED:
+                raise
             return await client.runs(limit, only_live=True), (), trouble
         return runs, [*await _damage(client), *await runs_left(client)], None
 

@@ -17,7 +17,7 @@ from a40console.model.figures import Missing, number
 from a40console.model.run import ArmRatio, Comparison, Difference, Run
 from a40console.model.run_facts import title
 from a40console.model.run_result import Cell, Column, Table
-from a40console.model.run_words import interval_text, marks
+from a40console.model.run_words import figure_name, interval_text, marks
 from a40console.tui.ink import Line, Role, wrap
 from a40console.tui.panels.result_table import table_lines
 
@@ -94,7 +94,7 @@ def _differences(name: str, differing: list[Difference]) -> Table:
 def _ratios(figure: str, ratios: Sequence[ArmRatio]) -> Table:
     digits = _digits(ratios)
     return Table(
-        title=f"{figure}, right over left",
+        title=f"{figure_name(figure)}, right over left",
         columns=(
             Column(title="arm"),
             Column(title="left", digits=digits),

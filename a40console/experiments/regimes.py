@@ -194,8 +194,10 @@ def _lone(arranged: Arrangement, deepest: int | Missing) -> str:
 
 
 def _consequences(arranged: Arrangement) -> tuple[str, ...]:
-    told = [f"Arms, on each kind of text: {', '.join(each.told for each in arranged.settings)}."]
-    told.append("Its streams share the engine with whoever else uses it: both are slower meanwhile.")
+    told = [
+        f"Arms, on each kind of text: {', '.join(each.told for each in arranged.settings)}.",
+        "Its streams share the engine with whoever else uses it: both are slower meanwhile.",
+    ]
     if any(setting.live for setting in arranged.live):
         told.append("Speculation is turned for everybody while it runs, and put back at the end.")
     if arranged.restart:

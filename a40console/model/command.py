@@ -351,8 +351,8 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="experiment.choose",
-        title="Experiment",
-        help="Choose one, set it, see what it costs and disturbs, and start it.",
+        title="Bench",
+        help="Choose an experiment, set it, see what it costs and disturbs, and start it.",
         key="b",
         available="service",
         local=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from a40console.model.figures import Estimated, Figure, Missing, Text, total
@@ -24,6 +24,14 @@ def title(run: Run) -> str:
     asked += [] if run.reference else [visible(run.spec.preset)]
     at = run.asked_at if isinstance(run.started_at, Missing) else run.started_at
     return f"{', '.join(asked)} · {moment(at)}"
+
+
+def in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Runs as they are listed: those that wait, the next one first, then the others as they are."""
+    told = tuple(runs)
+    waiting = [run for run in told if run.state == "queued"]
+    waiting.sort(key=lambda run: (run.asked_at, run.id))
+    return (*waiting, *(run for run in told if run.state != "queued"))
 
 
 def run_facts(run: Run, arm_ends: Sequence[ArmEnd] = ()) -> list[Fact]:

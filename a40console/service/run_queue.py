@@ -90,6 +90,7 @@ class RunQueue:
         self._unkept: list[RunFolder] = []
         self._again: list[RunFolder] = []
         self._must_compare = True
+        self._comparing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._waits_for = ""
         self._unkept_told = ""
@@ -167,7 +168,7 @@ class RunQueue:
             return f"{run_id} is asked to end; what it measured is kept"
         for folder in self._queued:
             if folder.id == run_id:
-                self._drop(folder, f"{why} before it began")
+                self._drop(folder, f"{why}, before it began")
                 return f"{run_id} does not start"
         raise RefusedError(
             f"{run_id} neither waits nor runs", remedy="See them: a40console runs list"
@@ -201,7 +202,7 @@ class RunQueue:
         if not self._world.settled():
             return
         if time.monotonic() >= self._keep_again_s:
-            await self._compare()
+            await self.compare()
             for folder in list(self._unkept):
                 await self._keep(folder)
         if (current := self.current) is not None:
@@ -274,10 +275,13 @@ class RunQueue:
         self._unkept.append(folder)
         await self._keep(folder)
 
-    async def _compare(self) -> None:
+    async def compare(self) -> None:
         """Let the ledger take again what it had and lost: the folders still have the newest."""
-        if not self._must_compare:
-            return
+        async with self._comparing:
+            if self._must_compare:
+                await self._find_lost()
+
+    async def _find_lost(self) -> None:
         self._must_compare = False
         try:
             for folder in run_folders(self._paths.runs):

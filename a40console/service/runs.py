@@ -168,7 +168,10 @@ class Runs:
 
     async def newest(self, limit: int, *, only_live: bool = False) -> tuple[Run, ...]:
         """The newest runs, newest first; the ledger is not asked for `only_live`."""
-        kept = () if only_live else await self.ledger.ask(lambda ledger: ledger.runs(limit))
+        kept: tuple[Run, ...] = ()
+        if not only_live:
+            await self.queue.compare()
+            kept = await self.ledger.ask(lambda ledger: ledger.runs(limit))
         live = self._live()
         both = {run.id: run for run in kept} | live
         ordered = sorted(both.values(), key=lambda run: (run.asked_at, run.id), reverse=True)

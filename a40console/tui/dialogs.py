@@ -31,6 +31,7 @@ from a40console.tui.screens.dialog import (
 )
 from a40console.tui.screens.digest import READ, DigestDialog
 from a40console.tui.screens.environment import EnvironmentDialog
+from a40console.tui.screens.monitor import MonitorScreen
 from a40console.tui.screens.note import NoteDialog
 
 if TYPE_CHECKING:
@@ -182,9 +183,10 @@ def show_checks(app: ConsoleApp, command: Command, result: CommandResult) -> Non
 
 
 def show_help(app: ConsoleApp, command: Command) -> None:
-    """Keys, commands and what each figure means."""
-    keys = app.keys
-    app.push_screen(TextDialog(command.title, lambda width: texts.manual(keys, width)))
+    """Keys, those of the view in front first, commands and what each figure means."""
+    keys, front = app.keys, app.screen_stack[0]
+    view = front.VIEW if isinstance(front, MonitorScreen) else ""
+    app.push_screen(TextDialog(command.title, lambda width: texts.manual(keys, width, view)))
 
 
 def show_environment(app: ConsoleApp, command: Command, environment: ClientEnvironment) -> None:

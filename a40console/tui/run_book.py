@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from a40console.errors import ConsoleError
 from a40console.model.figures import Missing
 from a40console.model.run import ENDED, Comparison, Run
+from a40console.model.run_facts import in_order
 from a40console.tui.run_watch import RunWatch
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RunBook:
     async def list_runs(self, client: ServiceClient) -> None:
         """Ask for the list anew."""
         try:
-            self.runs = await client.runs()
+            self.runs = in_order(await client.runs())
             self.trouble = ""
         except ConsoleError as error:
             self.trouble = error.message

@@ -46,7 +46,7 @@ tokens = 5
 SETTINGS = 'profile = "sim"\n[gateway]\nport = 0\n[service]\ninterval_s = 0.3\ndrain_s = 2\n'
 SHORT = ("--set", "streams=1", "--set", "output_tokens=16", "--set", "prompt_tokens=32")
 LONG = ("--set", "streams=1", "--set", "output_tokens=128", "--set", "requests=50")
-"""It ends within its first arm, a minute long: a busy machine's client is not taken for the limit."""
+"""Its one arm takes a minute: it is ended before a busy machine's client is judged by it."""
 USAGE, REFUSED, CHECK_FAILED, INTERRUPTED = 2, 5, 6, 130
 
 
@@ -73,6 +73,8 @@ def test_one_command_starts_what_it_needs_and_keeps_what_it_found(service: Conso
     done = service.run("run", "canary")
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert "SIMULATED" in done.stdout
+    assert "tells how it was asked and where it was made" in done.stdout
+    assert "vCPU" not in done.stdout, "that stands in runs show"
     assert "3 requests" in done.stderr, "what it takes is told before it starts"
     run = run_json(service, "sweep", "--preset", "quick", *SHORT, "--seed", "7", "--gateway")
     assert run["settled"]["repeats"] == "1", "a preset's value is written down, too"
@@ -84,7 +86,8 @@ def test_one_command_starts_what_it_needs_and_keeps_what_it_found(service: Conso
     sessions = json.loads(service.succeed("sessions", "list", "--json"))
     assert "a40console-run-" in json.dumps(sessions), "it has a name of its own"
     asked = service.run("run", "sweep", "--plan", *SHORT)
-    assert "at work" not in asked.stderr, "and is no client that another run disturbs"
+    assert "sweep (standard)" in asked.stdout, "a plan is what was asked for"
+    assert "at work" not in asked.stdout, "and is no client that another run disturbs"
 
 
 def assert_environment(environment: dict[str, Any]) -> None:
@@ -144,7 +147,12 @@ def test_the_engine_is_put_back_after_arms_that_change_it(service: Console) -> N
         (("nonsense",), "no experiment 'nonsense'"),
         (("sweep", "--max-usd", "0"), "--max-usd"),
         (("sweep", "--max-usd", "nan"), "--max-usd"),
+        (("sweep", "--max-usd", "1E999999999"), "at most 1,000,000"),
+        (("sweep", "--max-usd", "1_0"), "--max-usd"),
         (("sweep", "--max-minutes", "0"), "--max-minutes"),
+        (("sweep", "--max-minutes", "inf"), "--max-minutes"),
+        (("sweep", "--max-minutes", "1_0"), "not a plain number"),
+        (("sweep", "--url", ""), "--url names no server"),
         (("sweep", "--url", "http://x", "--gateway"), "not both"),
         (("sweep", "--key", "sk-x"), "No such option"),
     ],

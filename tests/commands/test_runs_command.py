@@ -157,7 +157,7 @@ def test_two_side_by_side(console: Run, service: Service) -> None:
         "effective.speculation  ngram, 5 tokens  off",
         "What differs, and no effect can be its",
         "1.36 × [1.31, 1.40], 95 %, 3 repeats",
-        "wall_s, right over left",
+        "wall s, right over left",
         "– not measured",
     ):
         assert said in run.stdout, said

@@ -143,6 +143,7 @@ class SmallBench:
         self.settled: Mapping[str, Value] = settle(experiment, preset, asked or {})
         self.model = "small"
         self.simulated = False
+        self.says = ""
         self.seed = 7
         self.usd_per_h: Figure = USD_PER_H
         self.records: list[Record] = []
@@ -304,7 +305,7 @@ class SmallBench:
 
     def _text(self, request: Request, tokens: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         """Words of an answer, the same each time: but for what speculation does to them."""
-        words = [f" w{at}" for at in range(tokens)]
+        words = [self.says or f" w{at}" for at in range(tokens)]
         if "prompt" in request.body:
             words = ["    return", " fib", "(n", "-1", ")", " +", " fib", "(n", "-2", ")\n", *words]
             if self.small.depth and self.manner.corrupts:

@@ -129,14 +129,19 @@ async def test_recall_is_asked_on_a_fork_and_is_in_no_score() -> None:
     assert score["wall"] == pytest.approx(turns)
 
 
-async def test_of_a_model_that_answers_nothing_no_recall_is_concluded() -> None:
-    result = await measured(bench_of({"ways": "block,per-turn"}, remembers=False))
-    assert "facts in the context." in result.verdict.text
+@pytest.mark.parametrize(("simulated", "which"), [(False, "model"), (True, "simulated model")])
+async def test_of_a_model_that_answers_nothing_no_recall_is_concluded(
+    simulated: bool, which: str
+) -> None:
+    bench = bench_of({"ways": "block,per-turn"}, remembers=False)
+    bench.simulated = simulated
+    result = await measured(bench)
+    assert "keeps 3 of 12 planted facts in the context; " in result.verdict.text
     assert "answers" not in result.verdict.text
     assert not [table.title for table in result.tables if "facts" in table.title]
     note = result.tables[0].note
-    assert "The model cannot recall even what stands before it, so recall is not judged" in note
-    assert "in the context stood per-turn-2.9k" in note
+    assert f"The {which} cannot recall even what stands before it, so recall is not judged" in note
+    assert re.search(r"in the context stood .*block-2.9k 3 of 12", note)
 
 
 async def test_an_arm_that_overflows_says_so_and_has_no_score() -> None:

@@ -150,6 +150,7 @@ def test_the_plan_says_what_it_does_to_others_and_what_will_not_fit() -> None:
     assert plan.intrusion == "evicts"
     told = " ".join(plan.consequences)
     assert "The prefix cache is emptied 15 times" in told
+    assert all(f"{arm}: " in told for arm in plan.arms), "each arm's name is explained"
     assert re.search(r"none overflows the window at turn \d+", told)
     assert "allows no threshold of 48,000" in told
     assert not plan.refusal

@@ -200,7 +200,7 @@ async def test_what_cannot_be_compared_says_why(
 @pytest.mark.parametrize(
     ("depth", "live", "baseline", "why", "intrusion"),
     [
-        (0, True, "auto", "started without speculation", "shares"),
+        (0, True, "auto", "start it from a profile with `[speculation] enabled", "shares"),
         (Missing("not ours"), False, "auto", "not ours", "restarts"),
         (5, False, "off-live", "baseline=off", "shares"),
         (5, False, "off", "", "restarts"),

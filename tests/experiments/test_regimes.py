@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -229,6 +230,46 @@ def test_the_plan_tells_restarts(depth: int, intrusion: str, arms: set[str]) -> 
     assert {arm.split(" · ")[1] for arm in plan.arms} == arms
     assert ("nothing to compare; start it" in plan.refusal) is (depth == 0)
     assert number(plan.seconds)
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "refused"),
+    [
+        ({"settings": "off-live,on"}, {"speculation_depth": 0}, "[speculation] enabled = true"),
+        ({"settings": "off"}, {"speculation_depth": 0}, ""),
+        ({"settings": "off-live,on"}, {"live_speculation": False}, "settings=off,off-live,on"),
+        ({"settings": "on", "depths": "9", "scan": "no"}, {}, "on-9: the engine was started for 5"),
+        ({"settings": "off-live,on"}, {"speculation_depth": NOT_OURS}, ""),
+        ({"settings": "off-live,on"}, {}, ""),
+    ],
+)
+def test_where_nothing_is_left_to_compare_the_plan_is_refused_with_the_next_step(
+    asked: dict[str, str], changes: dict[str, Any], refused: str
+) -> None:
+    known = replace(replace(KNOWN, window_tokens=262_144, speculation_depth=5), **changes)
+    plan = Regimes().plan(settle(Regimes.offer, "standard", asked), known, RunTarget())
+
+    assert refused in plan.refusal
+    assert bool(plan.refusal) == bool(refused)
+
+
+def test_the_plan_names_its_settings() -> None:
+    known = replace(KNOWN, window_tokens=262_144, speculation_depth=5)
+    plan = Regimes().plan(settle(Regimes.offer, "quick", {}), known, RunTarget())
+
+    assert (
+        "off-live (turned off as it runs), on-5 (5 drafted tokens a pass)" in plan.consequences[0]
+    )
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+async def test_words_that_a_simulation_invents_are_not_called_circles(simulated: bool) -> None:
+    regimes = bench(Manner(deepest=4), preset="quick", streams="1", regimes="prose")
+    regimes.simulated = simulated
+    regimes.says = "round and round "
+    await Regimes().run(regimes)
+
+    assert any(doubt.code == "looped-text" for doubt in regimes.doubts) is not simulated
 
 
 def test_where_nothing_turns_live_the_plan_says_so() -> None:

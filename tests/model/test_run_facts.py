@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from a40console.model.figures import Estimated, Figure, Missing
 from a40console.model.run import RunEnvironment, RunSpec, RunTarget
 from a40console.model.run_facts import environment_facts, run_facts, title, usd_text
+from a40console.model.run_facts import target as target_of
 from tests import make_runs as make
 
 
@@ -37,6 +39,7 @@ def test_how_it_was_asked() -> None:
     )
     facts = dict(run_facts(make.run(spec=spec, origin="pod-1"), make.arm_ends(make.run())))
     assert facts["target"] == "http://x:1, anthropic dialect, model tiny"
+    assert target_of(replace(spec, experiment="protocol")).endswith(", Messages API, model tiny")
     assert facts["limits"] == "$2.50, 30 minutes"
     assert facts["asked with the note"] == "cold"
     assert facts["from"] == "pod-1"

@@ -73,6 +73,17 @@ def test_a_working_session_is_named_with_what_it_loses(intrusion: Intrusion) -> 
     assert "invalid" in told, "its traffic spoils the run, too"
 
 
+def test_a_session_that_reads_its_answer_is_told_by_when_it_asked() -> None:
+    clients = clients_of(seen(session("reads", last="11:58:50")), under_way=0)
+    plan = with_clients(orders.plan("evicts"), RunSpec(experiment="sweep"), clients)
+    assert plan.refusal == (
+        "session reads asked 1 m ago and may go on, and the run throws its cached prefix out"
+    )
+    both = clients_of(seen(session("reads", last="11:58:50"), session("at-work", "decode")), 0)
+    plan = with_clients(orders.plan("evicts"), RunSpec(experiment="sweep"), both)
+    assert plan.refusal.startswith("session at-work works with the engine, 1 more at work, and")
+
+
 @given(
     intrusion=st.sampled_from(get_args(Intrusion)),
     active=st.booleans(),

@@ -27,6 +27,21 @@ from tests.service import orders
 UNKNOWN = Missing("not known")
 
 
+def test_what_a_disk_does_not_let_go_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_path: object, **_how: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    folder = RunFolder(tmp_path)
+    (tmp_path / "engine-before.json").write_text("{")
+    monkeypatch.setattr(Path, "unlink", read_only)
+    folder.forget_before()
+    folder.forget_kept()
+    assert folder.may_have_changed_engine
+    assert folder.before() is None
+
+
 def sample(index: int) -> Sample:
     return Sample(
         arm="1 stream",

@@ -257,6 +257,17 @@ def test_what_a_run_of_ours_changes_meanwhile_lets_the_next_one_wait() -> None:
         )
 
 
+def test_a_model_is_named_in_letters() -> None:
+    with pytest.raises(UsageError, match="control characters"):
+        settled_of(every_design, spec(experiment="sweep", target=RunTarget(model="a\x1b[31m")))
+
+
+@pytest.mark.parametrize("text", ["1,,2", "1,2,", "1_0", "\u0661", "1e1", "", "9" * 5000])
+def test_a_number_is_written_in_plain_digits(text: str) -> None:
+    with pytest.raises(UsageError):
+        settled_of(every_design, spec(experiment="sweep", parameters={"streams": text}))
+
+
 def test_lengths_of_ones_own_say_how_many_turns_there_are() -> None:
     lengths = {"lengths": "2400;330/700*7,90/20"}
     _, settled = settled_of(every_design, spec(experiment="compaction", parameters=lengths))

@@ -75,7 +75,11 @@ class World:
         return "" if order.spec.target.kind == "url" else self.why_not
 
     async def equip(self, order: RunOrder) -> tuple[RunOrder, Profile | None]:
+        await self.equipping()
         return order, self.before
+
+    async def equipping(self) -> None:
+        pass
 
     def token(self, order: RunOrder) -> str | None:
         return "secret-token"
@@ -90,6 +94,9 @@ class World:
         run = RunView(folder).look(lives=False)
         self.kept.append(run)
         return run
+
+    async def has(self, folder: RunFolder) -> bool:
+        return folder.id in {run.id for run in self.kept}
 
 
 @dataclass
@@ -222,7 +229,7 @@ async def test_a_run_that_waits_is_cancelled_without_ever_beginning(bench: Bench
         await until(lambda: bool(bench.world.kept))
     assert bench.tokens == []
     assert bench.world.kept[0].state == "failed"
-    assert bench.world.kept[0].reason == "cancelled by alice before it began"
+    assert bench.world.kept[0].reason == "cancelled by alice, before it began"
     with pytest.raises(RefusedError, match="neither waits nor runs"):
         queue.cancel(named(1).id, "again")
 
@@ -365,6 +372,63 @@ async def test_what_the_ledger_does_not_take_is_tried_again_and_stays_known(benc
     assert bench.world.kept[0].state == "done"
     assert [kind for kind, _ in bench.told].count("run.unkept") == 1, "it is told once"
     assert bench.folder(named(1).id).is_kept
+
+
+async def test_what_the_ledger_lost_is_taken_from_the_folders_again(bench: Bench) -> None:
+    """It was damaged and made anew: the runs lie whole in their folders."""
+    bench.go()
+    queue = bench.queue()
+    async with running(queue):
+        queue.add(named(1))
+        await until(lambda: bench.folder(named(1).id).is_kept)
+        bench.world.kept.clear()
+        queue.compare_with_ledger()
+        await until(lambda: bool(bench.world.kept) and bench.folder(named(1).id).is_kept)
+    assert [run.id for run in bench.world.kept] == [named(1).id]
+    kinds = [kind for kind, _ in bench.told]
+    assert (kinds.count("run.ended"), kinds.count("run.kept-again")) == (1, 1)
+    bench.world.kept.clear()
+    async with running(bench.queue()):
+        await until(lambda: bool(bench.world.kept))
+
+
+async def test_a_run_cancelled_while_it_is_equipped_is_dropped_once(bench: Bench) -> None:
+    queue = bench.queue()
+
+    async def cancelled_meanwhile() -> None:
+        queue.cancel(named(1).id, "cancelled by alice")
+        raise RefusedError("Nothing answers")
+
+    bench.world.equipping = cancelled_meanwhile  # type: ignore[method-assign]
+    async with running(queue):
+        queue.add(named(1))
+        await until(lambda: bool(bench.world.kept))
+    assert [run.reason for run in bench.world.kept] == ["cancelled by alice, before it began"]
+
+
+async def test_an_engine_that_cannot_be_put_back_is_told_of(bench: Bench) -> None:
+    folder = bench.folder(named(1).id)
+    folder.write_order(named(1))
+    (folder.path / "engine-before.json").write_text('{"name": ')
+    (folder.path / "child.json").write_text('{"pid": 1, "start_ticks": 1, "boot_id": "gone"}')
+    async with running(bench.queue()):
+        await until(lambda: bool(bench.world.kept))
+    assert bench.world.put_back_to == []
+    assert "run.engine-not-put-back" in [kind for kind, _ in bench.told]
+
+
+def test_a_run_that_cannot_be_written_down_leaves_no_folder(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_written: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("a40console.service.run_folder.write_private", full)
+    queue = bench.queue()
+    with pytest.raises(RefusedError, match="cannot be written down"):
+        queue.add(named(1))
+    assert list(bench.paths.runs.iterdir()) == []
+    assert queue.queued == ()
 
 
 async def test_the_queue_is_bounded(bench: Bench) -> None:

@@ -6,8 +6,9 @@ from a40console.tui.panels.texts import manual
 from a40console.tui.screens.dialog import PickDialog
 from a40console.tui.screens.note import NoteDialog
 from a40console.tui.screens.run_claims import ClaimsDialog
+from a40console.tui.widgets.lines import Lines
 from tests.tui.driving import dialog, running, screen_text, until
-from tests.tui.fake_runs import DONE
+from tests.tui.fake_runs import DONE, RUNNING, records
 from tests.tui.fake_service import FakeService
 from tests.tui.test_runs_screen import at, opened
 
@@ -74,3 +75,32 @@ async def test_the_help_names_the_key() -> None:
     async with running(FakeService()) as (app, _):
         rows = ["".join(span.text for span in row) for row in manual(app.keys, 80)]
         assert any(row.split()[:2] == ["h", "Hypotheses:"] for row in rows)
+
+
+async def test_a_claim_that_another_writes_down_comes_while_they_are_listed() -> None:
+    service = FakeService()
+    told, service.runs.claims = service.runs.claims, ()
+    async with running(service) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("h")
+        assert "No hypothesis is written down" in await dialog(app, pilot, ClaimsDialog)
+        service.runs.claims = told[1:]
+        await until(pilot, lambda: "n=12 is better" in screen_text(app))
+        await pilot.press("down")
+        service.runs.claims = told
+        await until(pilot, lambda: "beats per-turn pruning" in screen_text(app))
+        await pilot.press("enter")
+        assert "Retracted" in await dialog(app, pilot, PickDialog)
+        await pilot.press("1")
+        assert told[1].text.rstrip(".") in await dialog(app, pilot, NoteDialog)
+
+
+async def test_the_list_behind_them_follows() -> None:
+    service = FakeService()
+    async with running(service) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("h")
+        await dialog(app, pilot, ClaimsDialog)
+        service.runs.records[RUNNING] = records(50)
+        behind = app.screen_stack[0].query_one("#detail", Lines)
+        await until(pilot, lambda: "turn 50 of 60" in behind.plain)

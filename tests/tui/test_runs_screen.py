@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from a40console.config import Settings
+from a40console.model.run import RunTarget
 from a40console.tui.app import ConsoleApp
 from a40console.tui.ink import width_of
-from a40console.tui.screens.dialog import ConfirmDialog, PickDialog
+from a40console.tui.screens.dialog import ConfirmDialog, PickDialog, TextDialog
 from a40console.tui.screens.note import NoteDialog
 from a40console.tui.screens.runs import RunsScreen
 from a40console.tui.terminal_app import Surroundings
@@ -113,6 +114,40 @@ async def test_what_is_simulated_says_so_in_the_list_and_above_the_run() -> None
         assert "REFERENCE" in painted(app, "#list")
         await at(app, pilot, SIMULATED)
         assert "SIMULATED" in painted(app, "#heading")
+
+
+async def test_those_that_wait_stand_in_the_order_in_which_they_will_run() -> None:
+    service = FakeService()
+    engine = replace(make.queued().spec, experiment="sweep", target=RunTarget())
+    later = make.queued(id="20261130-150300-sweep-00f2", asked_at="2026-11-30T15:03:00Z")
+    service.runs.runs.insert(0, replace(later, spec=engine))
+    service.snapshot = replace(service.snapshot, simulated=True)
+    async with running(service) as (app, pilot):
+        await opened(app, pilot)
+        _, first, second, third = painted(app, "#list").splitlines()[:4]
+        assert "protocol" in first
+        assert "sweep" in second
+        assert "running" in third
+        # A run against a URL may be of any engine; ours is simulated, and so what waits for it.
+        assert "SIMULATED" not in first
+        assert "SIMULATED" in second
+
+
+async def test_what_a_run_found_has_the_room_and_its_setting_the_rest() -> None:
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+        await opened(app, pilot)
+        assert "preset" not in painted(app, "#list")
+        await pilot.resize_terminal(200, 50)
+        await until(pilot, lambda: "preset" in painted(app, "#list"))
+
+
+async def test_the_help_begins_with_the_keys_of_the_screen_in_front() -> None:
+    async with running(FakeService(), size=(80, 24)) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("question_mark")
+        text = await dialog(app, pilot, TextDialog)
+        assert text.index("In the runs") < text.index("Hypotheses:") < text.index("Commands")
+        assert text.count("In the runs") == 1
 
 
 async def test_an_invalid_run_shows_the_reason_first() -> None:
@@ -227,6 +262,14 @@ async def test_a_frozen_picture_asks_for_no_records() -> None:
             pilot,
             lambda: service.runs.asked.count(f"/v1/runs/{RUNNING}/records") > asked,
         )
+
+
+async def test_a_frozen_picture_shows_what_a_run_found_that_has_ended() -> None:
+    async with running(FakeService(), size=(120, 40)) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("space")
+        await at(app, pilot, DONE)
+        await until(pilot, lambda: "it never shrank" in painted(app, "#detail"))
 
 
 async def test_behind_another_view_nothing_is_asked() -> None:

@@ -1,4 +1,4 @@
-"""The history of runs: one row each, the newest first. Pure."""
+"""The history of runs: one row each. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,32 @@ _QUESTION = (
 def header(width: int) -> Line:
     """The columns' names."""
     names = f"   {'state':<{_STATE}} {'started':<{_WHEN}} {'experiment':<{_EXPERIMENT}} "
-    names += f"{'preset':<{_PRESET}} "
-    names += f"{'took':>{_LASTED}}  " if width >= _NORMAL else ""
-    names += f"{'target':<{_TARGET}} " if width >= _WIDE else ""
+    if width >= _WIDE:
+        names += f"{'preset':<{_PRESET}} {'took':>{_LASTED}}  {'target':<{_TARGET}} "
     return fit(line(Span(f"{names}found", Role.MUTED)), width)
 
 
-def row(run: Run, width: int, *, here: bool, focused: bool, marked: bool, today: str) -> Line:
-    """One run on one line."""
+def row(
+    run: Run,
+    width: int,
+    *,
+    here: bool,
+    focused: bool,
+    marked: bool,
+    today: str,
+    simulated: bool = False,
+) -> Line:
+    """One run on one line; what it found has the room, its setting only where there is more.
+
+    Args:
+        run: As the list tells it.
+        width: In cells.
+        here: Whether the cursor is on it.
+        focused: Whether the list has the focus.
+        marked: Whether others are compared with it.
+        today: The day of now, which times do not name.
+        simulated: Whether the engine of now is simulated: so are the runs that wait for it.
+    """
     glyph, role = STATES[run.state]
     parts: list[Span] = [
         Span("▸" if here else " ", Role.KEY if focused else Role.MUTED),
@@ -44,24 +62,22 @@ def row(run: Run, width: int, *, here: bool, focused: bool, marked: bool, today:
         Span(f"{glyph} {run.state:<{_STATE - 1}}", role),
         Span(f"{when(begun_at(run), today):<{_WHEN}} ", Role.MUTED),
         Span(f"{clean(run.spec.experiment)[:_EXPERIMENT]:<{_EXPERIMENT}} ", _name_role(run, here)),
-        Span(f"{clean(run.spec.preset)[:_PRESET]:<{_PRESET}} ", Role.MUTED),
     ]
-    if width >= _NORMAL:
+    if width >= _WIDE:
         seconds = lasted_s(run)
         took = fmt.DASH if seconds is None else fmt.duration(seconds)
-        parts.append(Span(f"{took:>{_LASTED}}  ", Role.MUTED))
-    if width >= _WIDE:
-        parts.append(Span(f"{run.spec.target.kind:<{_TARGET}} ", Role.MUTED))
-    return fit(line(*parts, *_marks(run, width), _found(run)), width)
+        setting = f"{clean(run.spec.preset)[:_PRESET]:<{_PRESET}} {took:>{_LASTED}}  "
+        parts.append(Span(f"{setting}{run.spec.target.kind:<{_TARGET}} ", Role.MUTED))
+    return fit(line(*parts, *_marks(run, width, simulated), _found(run)), width)
 
 
 def _name_role(run: Run, here: bool) -> Role:
     return Role.STRONG if here or run.state not in ENDED else Role.TEXT
 
 
-def _marks(run: Run, width: int) -> list[Span]:
+def _marks(run: Run, width: int, simulated: bool) -> list[Span]:
     """What sets it apart: simulated, written down by others, told by nobody else."""
-    kind = kind_of(run)
+    kind = kind_of(run, simulated=simulated)
     marks = [Span(f"{kind if width >= _NORMAL else kind[:3]} ", Role.WARN)] if kind else []
     if isinstance(run.result, RunResult) and run.result.doubts and run.state != "invalid":
         marks.append(Span("! ", Role.WARN))
@@ -83,7 +99,7 @@ def nothing(trouble: str, fetched: bool, reading: Reading, width: int) -> Sequen
     click = "app.command('experiment.choose')"
     how = line(
         "  ",
-        Span(key or "Experiment", Role.KEY, click),
+        Span(key or "Bench", Role.KEY, click),
         Span(" chooses one." if key else ", in the palette, chooses one.", Role.TEXT),
     )
     told = wrap(_QUESTION, min(width - 4, 90), Role.MUTED)

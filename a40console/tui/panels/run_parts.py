@@ -22,7 +22,7 @@ from a40console.tui.panels.run_words import lasted_s
 from a40console.tui.raster import gauge
 from a40console.tui.run_watch import RunWatch
 
-_LONGEST_NAME = 30
+_LONGEST_NAME = 34
 _GAUGE = 24
 _ROOMY = 100
 _EDGE = "  "

@@ -46,9 +46,9 @@ def plots_of(run: Run, watch: RunWatch | None, choice: int) -> list[Plot]:
     """What is drawn, the chosen one first; nothing where no figure of it is to be believed."""
     if run.state in {"failed", "invalid"}:
         return []
-    if isinstance(run.result, RunResult) and run.result.plots:
+    if isinstance(run.result, RunResult):
         plots = run.result.plots
-        at = choice % len(plots)
+        at = choice % max(1, len(plots))
         return [*plots[at:], *plots[:at]]
     return [watch.plot(choice)] if watch is not None and watch.arms else []
 

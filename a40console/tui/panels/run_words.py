@@ -21,8 +21,15 @@ STATES: dict[RunState, tuple[str, Role]] = {
 """Beside the state's word."""
 
 
-def kind_of(run: Run) -> str:
-    """What a run's figures are, where they are not measured by us on a real engine."""
+def kind_of(run: Run, *, simulated: bool = False) -> str:
+    """What a run's figures are, where they are not measured by us on a real engine.
+
+    Args:
+        run: Any.
+        simulated: Whether the engine of now is simulated: so will be a run that waits for it.
+    """
+    if simulated and run.state == "queued" and run.spec.target.kind != "url":
+        return SIMULATED
     return next((mark for mark in marks(run) if mark in {SIMULATED, REFERENCE}), "")
 
 

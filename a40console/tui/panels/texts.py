@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from a40console.model.command import COMMANDS
 from a40console.model.control import CommandResult
 from a40console.tui import format as fmt
@@ -54,10 +56,10 @@ _RUN_KEYS = (
 
 
 _THERE = (
-    ("In the logs", _LOG_KEYS),
-    ("In the events", _EVENT_KEYS),
-    ("In the sessions", _SESSION_KEYS),
-    ("In the runs", _RUN_KEYS),
+    ("view.logs", "In the logs", _LOG_KEYS),
+    ("view.events", "In the events", _EVENT_KEYS),
+    ("view.sessions", "In the sessions", _SESSION_KEYS),
+    ("view.runs", "In the runs", _RUN_KEYS),
 )
 
 
@@ -83,9 +85,18 @@ def answer(result: CommandResult, width: int, *, before: str = "") -> list[Line]
     return lines
 
 
-def manual(keys: Keymap, width: int) -> list[Line]:
-    """Every command with its key, the marks, and what each figure means."""
-    lines = [line(Span("Commands", Role.LABEL))]
+def manual(keys: Keymap, width: int, view: str = "") -> list[Line]:
+    """The keys of the view in front, every command with its key, the marks and the figures.
+
+    Args:
+        keys: As the operator has them.
+        width: In cells.
+        view: The command that leads to the view in front; empty for none.
+    """
+    there = {of: _keys(title, keys_there, width) for of, title, keys_there in _THERE}
+    front = there.pop(view, [])
+    lines: list[Line] = [*front[1:], ()] if front else []
+    lines.append(line(Span("Commands", Role.LABEL)))
     for command in COMMANDS:
         text = f"{command.title}: {command.help}"
         if command.confirm:
@@ -93,16 +104,21 @@ def manual(keys: Keymap, width: int) -> list[Line]:
         lines += _entry(keys.hint(command.id) or "–", text, width, 5)
     lines += _entry("ctrl+p", "Palette: every command by name.", width, 5)
     lines += _entry("tab", "Next panel; the line above the keys names its source.", width, 5)
-    for title, keys_there in _THERE:
-        lines += _section(title)
-        for key, text in keys_there:
-            lines += _entry(key, text, width, 5)
+    for rows in there.values():
+        lines += rows
     lines += _section("Marks")
     for mark, text in MARKS:
         lines += _entry(mark, text, width, 5)
     lines += _section("Figures")
     for name, text in FIGURES:
         lines += _entry(name, text, width, 17)
+    return lines
+
+
+def _keys(title: str, keys: Sequence[tuple[str, str]], width: int) -> list[Line]:
+    lines = _section(title)
+    for key, text in keys:
+        lines += _entry(key, text, width, 5)
     return lines
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.binding import Binding, BindingType
 
+from a40console.errors import ConsoleError
 from a40console.model.calls import CALLABLE
 from a40console.model.run import ENDED, Hypothesis, HypothesisState, Run
 from a40console.tui.ink import Line, Role, Span, clean, line, wrap
 from a40console.tui.panels.moments import second_of
-from a40console.tui.screens.dialog import Choice, PickDialog
+from a40console.tui.screens.dialog import Choice, Fitted, PickDialog
 from a40console.tui.screens.note import NoteDialog
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _STATES: dict[HypothesisState, tuple[Role, str]] = {
     "retracted": (Role.MUTED, "It was a mistake to claim it, or to conclude it."),
     "open": (Role.KEY, "Nothing measured has decided it."),
 }
+_FOLLOW_PERIOD_S = 1.0
 _STATE = 9
 _LEFT = 5
 """Cells before an entry: the cursor, its key, and blanks."""
@@ -38,9 +41,34 @@ class ClaimsDialog(PickDialog):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("n", "new", "New", show=False)]
     KEYS = (("n", "new"), ("1 2 … enter", "conclude"), ("escape", "close"))
 
+    app: ConsoleApp
+
     def __init__(self, title: str, claims: Sequence[Hypothesis]) -> None:
-        super().__init__(title, [Choice(value=str(each.id), title=each.text) for each in claims])
+        super().__init__(title, _choices(claims))
         self._claims = {str(each.id): each for each in claims}
+
+    def on_mount(self) -> None:
+        """Others write claims down meanwhile."""
+        self.set_interval(_FOLLOW_PERIOD_S, self._follow, name="follow")
+
+    @work(group="claims", exclusive=True)
+    async def _follow(self) -> None:
+        try:
+            told = await (await self.app.feed.client()).hypotheses()
+        except ConsoleError:
+            return  # what was told stands; the screen behind says that nothing is told
+        claims = {str(each.id): each for each in told}
+        if claims == self._claims or not self.is_attached:
+            return
+        here = self._choices[self._cursor].value if self._choices else ""
+        self._claims, self._choices = claims, _choices(told)
+        self._cursor = list(claims).index(here) if here in claims else 0
+        self.query_one("#text", Fitted).redraw()
+        self.on_resize()
+
+    def claim(self, wanted: str) -> Hypothesis:
+        """The claim of an answer, as it was told last."""
+        return self._claims[wanted]
 
     def action_new(self) -> None:
         """Write another one down."""
@@ -63,6 +91,10 @@ class ClaimsDialog(PickDialog):
         return lines
 
 
+def _choices(claims: Sequence[Hypothesis]) -> list[Choice]:
+    return [Choice(value=str(each.id), title=each.text) for each in claims]
+
+
 def _said(claim: Hypothesis) -> list[str]:
     """Since when it is in its state and why, and the runs that did it."""
     why = f": {claim.why}" if claim.why else ""
@@ -78,11 +110,12 @@ async def claims(app: ConsoleApp, run: Run | None) -> None:
     """
     client = await app.feed.client()
     told = await client.hypotheses()
-    wanted = await app.push_screen_wait(ClaimsDialog("Hypotheses", told))
+    listed = ClaimsDialog("Hypotheses", told)
+    wanted = await app.push_screen_wait(listed)
     if wanted == _NEW:
         await _add(app)
     elif wanted is not None:
-        await _conclude(app, next(each for each in told if str(each.id) == wanted), run)
+        await _conclude(app, listed.claim(wanted), run)
 
 
 async def _add(app: ConsoleApp) -> None:

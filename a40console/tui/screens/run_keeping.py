@@ -77,7 +77,7 @@ async def _cancel(app: ConsoleApp, run: Run) -> None:
         else ("What it has measured till then is kept, as a partial run.")
     )
     question = f"Cancel {run.spec.experiment}, {run.spec.preset}?"
-    if await app.push_screen_wait(ConfirmDialog(command.title, question, lambda: [kept])):
+    if await app.push_screen_wait(ConfirmDialog(command.title, question, lambda: [run.id, kept])):
         await _tell(app, command.id, {"id": run.id})
 
 

@@ -9,7 +9,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.events import ScreenResume, ScreenSuspend
+from textual.events import ScreenResume
 from textual.geometry import Size
 
 from a40console.errors import ConsoleError
@@ -99,15 +99,14 @@ class RunsScreen(MonitorScreen):
     def _begin(self) -> None:
         self._follow()
 
-    @on(ScreenSuspend)
-    def _pause(self) -> None:
-        self.workers.cancel_group(self, "runs")
-
     @work(group="runs", exclusive=True)
     async def _follow(self) -> None:
-        """The list when it may be another, and the chosen run while it is under way."""
+        """The list when it may be another, and the chosen run while it is under way.
+
+        Behind a dialog too, which may say of them what has changed; behind another view nothing.
+        """
         list_in_s, seen = 0.0, -1
-        while True:
+        while self in self.app.screen_stack:
             client = await self.app.feed.client()
             last_id = self.app.reading.snapshot.events_last_id
             if list_in_s <= 0 or last_id != seen:
@@ -116,7 +115,7 @@ class RunsScreen(MonitorScreen):
                 seen = last_id
                 self._draw()
             listed = self._listed.chosen
-            if listed is not None and not self._is_paused:
+            if listed is not None and not (self._is_paused and listed.state not in ENDED):
                 await self.book.look_at(client, listed)
             self._draw()
             self._wanted.clear()
@@ -131,7 +130,7 @@ class RunsScreen(MonitorScreen):
         return self.app.drawn.paused_s is not None
 
     def look_at_newest(self) -> None:
-        """A run was just put into the queue: list anew, with the cursor on top."""
+        """A run was just put into the queue: list anew, with the cursor on it."""
         self._goes_to = "newest"
         self.book.comparison = None
         self.ask_again()
@@ -146,10 +145,12 @@ class RunsScreen(MonitorScreen):
         self.show(self.app.drawn)
         if self._goes_to and self.book.runs:
             states = [run.state for run in self.book.runs]
-            wanted = "running" if self._goes_to == "active" else states[0]
+            asked = [(run.asked_at, run.id) for run in self.book.runs]
+            if self._goes_to == "newest":
+                self._listed.go(asked.index(max(asked)))
+            elif "running" in states:
+                self._listed.go(states.index("running"))
             self._goes_to = ""
-            if wanted in states:
-                self._listed.go(states.index(wanted))
 
     # --- What is drawn ----------------------------------------------------------------------
 
@@ -179,6 +180,7 @@ class RunsScreen(MonitorScreen):
             focused=focused,
             marked=run.id == self.book.left,
             today=day_of(self.app.drawn.snapshot.at),
+            simulated=self.app.drawn.snapshot.simulated,
         )
 
     def _heading(self, reading: Reading, size: Size) -> list[Line]:
@@ -187,7 +189,7 @@ class RunsScreen(MonitorScreen):
             return [heading("Comparison", f"{comparison.left} | {comparison.right}", size.width)]
         if run is None:
             return []
-        kind = kind_of(run)
+        kind = kind_of(run, simulated=reading.snapshot.simulated)
         name = f"{run.spec.experiment} {run.spec.preset}" + (f"  {kind}" if kind else "")
         place, count = self._listed.place
         begun = f"{second_of(begun_at(run))}, " if size.width >= _ROOMY else ""
