@@ -92,7 +92,7 @@ async def test_a_claim_that_another_writes_down_comes_while_they_are_listed() ->
         await pilot.press("enter")
         assert "Retracted" in await dialog(app, pilot, PickDialog)
         await pilot.press("1")
-        assert told[1].text.rstrip(".") in await dialog(app, pilot, NoteDialog)
+        assert told[2].text.rstrip(".") in await dialog(app, pilot, NoteDialog)
 
 
 async def test_the_list_behind_them_follows() -> None:
