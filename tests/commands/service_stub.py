@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -78,7 +79,7 @@ class Script:
 
     state: str = "absent"
     start: str = "serves"
-    """What a start comes to: serves, fails, stalls."""
+    """What a start comes to: serves, fails, stalls, dies: the service in the middle of it."""
 
     refuse_with: int | None = None
     """Every command is refused with this exit code."""
@@ -344,6 +345,8 @@ class StubService:
                 continue
             result = self._commands[key]
             starts = result.command in ("engine.start", "engine.switch", "engine.restart")
+            if starts and self._script.start == "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
             if starts and self._script.start == "stalls":
                 continue
             del self._ends_at[key]

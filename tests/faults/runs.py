@@ -107,8 +107,8 @@ class RunConsole(FaultConsole):
             assert time.monotonic() < deadline_s, (run, self.output_of(run_id))
             time.sleep(0.1)
 
-    def until_measuring(self, run_id: str, samples: int = 1) -> None:
-        """Wait until it has recorded so many requests."""
+    def until_measuring(self, run_id: str, samples: int) -> None:
+        """Wait until it has recorded so many requests, the warm-up's first."""
         self.wait_for(lambda: self.records(run_id).count("sample") >= samples, 60)
 
     def until_ended(self, run_id: str, timeout_s: float = 90) -> Run:

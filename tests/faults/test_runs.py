@@ -106,7 +106,7 @@ def test_a_killed_process_of_a_run_leaves_what_it_recorded(console: RunConsole) 
 
 def test_a_killed_service_takes_the_run_up_again(console: RunConsole) -> None:
     run_id = console.begin_run("sweep", parameters=LONG)
-    console.until_measuring(run_id, 2)
+    console.until_measuring(run_id, 3)
     child = console.child(run_id)
     kill(int(console.status()["service"]["pid"]))
     console.wait_for(lambda: console.run("status", "--json").returncode == 0, 30)
@@ -130,7 +130,7 @@ def test_two_runs_at_once_take_turns(console: RunConsole) -> None:
 
 def test_a_stop_of_the_engine_ends_the_run_and_says_who(console: RunConsole) -> None:
     run_id = console.begin_run("sweep", parameters=LONG)
-    console.until_measuring(run_id)
+    console.until_measuring(run_id, 3)
     refused = console.refused(5, "engine", "restart", "--yes")
     assert run_id in refused
     console.succeed("engine", "stop", "--yes")

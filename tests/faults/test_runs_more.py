@@ -61,7 +61,7 @@ def test_a_request_that_hangs_ends_with_the_limit_of_the_run(console: RunConsole
 
 def test_a_service_that_is_stopped_leaves_the_run_to_the_next_one(console: RunConsole) -> None:
     run_id = console.begin_run("sweep", parameters=ONE_ARM)
-    console.until_measuring(run_id, 2)
+    console.until_measuring(run_id, 3)
     assert "keeps running" in console.succeed("stop")
     run = console.until_ended(run_id)  # `runs list` starts a service
     assert_whole(run)

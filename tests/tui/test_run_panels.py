@@ -146,6 +146,17 @@ def test_a_cell_says_what_it_is() -> None:
     assert "– b: no usage" in text
 
 
+def test_a_run_that_found_no_plot_shows_its_tables_at_once() -> None:
+    run = make.run()
+    assert not isinstance(run.result, Missing)
+    told = replace(run, result=replace(run.result, plots=()))
+    watch = RunWatch(run.id)
+    watch.take(records())
+    text = plain(run_text.detail(told, watch, Size(79, 15), 0))
+    assert "Time of each request" not in text
+    assert text.index(run.result.tables[0].title) < text.index("Setting")
+
+
 @pytest.mark.parametrize(("state", "width"), [("invalid", 79), ("invalid", 199), ("failed", 119)])
 def test_no_figure_of_a_run_that_is_not_to_be_believed_is_shown(state: str, width: int) -> None:
     run = replace(make.run(), state=state, reason="the client was saturated")  # type: ignore[arg-type]

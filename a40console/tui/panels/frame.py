@@ -33,7 +33,9 @@ _OVERVIEW, _SESSIONS, _RUNS = "view.overview", "view.sessions", "view.runs"
 _ASIDE = "limit.why"
 """The view that is no tab: one goes back from it."""
 
-_ROOMY = 100
+_ROOMY = 130
+"""From so many columns on the tabs stand apart and still leave room for the clock and the news."""
+
 _GAP = " ─ "
 
 
@@ -89,6 +91,8 @@ def _now(reading: Reading, room: int, *, follows_time: bool) -> Line:
     news = _news(reading, room)
     if fresh and news and not past and width_of(fresh) + len(_GAP) + width_of(news) > room:
         fresh = line(fresh[0]._replace(text=fresh[0].text.removesuffix(_time(reading))))
+        if not reading.stale and width_of(fresh) + len(_GAP) + width_of(news) > room:
+            fresh = line("")
     return flow([guard, paused, past, fresh, news], room, _GAP)
 
 
