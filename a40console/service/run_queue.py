@@ -93,7 +93,7 @@ class RunQueue:
         self._comparing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._waits_for = ""
-        self._unkept_told = ""
+        self._unkept_told: dict[str, str] = {}
         self._keep_again_s = 0.0
         self.current: RunProcess | None = None
         self._recover()
@@ -303,6 +303,7 @@ class RunQueue:
             return
         folder.note_kept()
         self._unkept.remove(folder)
+        self._unkept_told.pop(folder.id, None)
         if folder in self._again:
             self._again.remove(folder)
             text = f"{run.id} was not in the ledger any more, and is again"
@@ -314,12 +315,13 @@ class RunQueue:
         text = f"{words}, {told}" if told else words
         severity: Severity = "info" if run.state in ("done", "partial") else "warn"
         self._record("run.ended", text, severity, {"run": run.id})
-        prune(self._paths.runs)
+        if not self._must_compare:  # a ledger that was just lost is filled again from the folders
+            prune(self._paths.runs)
 
     def _note_unkept(self, folder: RunFolder, error: ConsoleError) -> None:
         text = f"{folder.id} is not in the ledger yet: {error.message}"
-        if text != self._unkept_told:
-            self._unkept_told = text
+        if text != self._unkept_told.get(folder.id):
+            self._unkept_told[folder.id] = text
             data = {"run": folder.id, "evidence": error.evidence, "remedy": error.remedy}
             self._record("run.unkept", text, "error", data)
 

@@ -107,7 +107,7 @@ def test_screen_shows_the_console_and_gets_the_terminal_back(lang: str) -> None:
         terminal.read_until(b"SERVING")
         assert "SERVING" in terminal.hardcopy()
         if lang == "C":
-            assert "= 1 Overview =" in terminal.hardcopy()
+            assert "=1 Overview=" in terminal.hardcopy()
         terminal.type(b"q")
         terminal.read_until(b"Leave?")
         terminal.type(b"y")
