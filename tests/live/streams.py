@@ -42,11 +42,13 @@ async def chat(
     model: str = "any",
     socket_path: str | None = None,
     temperature: float = 0.8,
+    **extras: object,
 ) -> Answer:
-    """Stream one chat completion, with usage, as a client does."""
+    """Stream one chat completion, with usage, as a client does; `extras` go into its body."""
     answer = Answer()
     transport = httpx.AsyncHTTPTransport(uds=socket_path) if socket_path else None
     body = {
+        **extras,
         "model": model,
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": max_tokens,

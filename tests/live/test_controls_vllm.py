@@ -38,7 +38,7 @@ async def aborted_among_two(made: Console) -> tuple[str, list[Answer]]:
     gateway = made.gateway
     streams = [
         asyncio.create_task(
-            chat(gateway, f"{n}. {WORDS}", max_tokens=1500, model="smollm2", temperature=0.0)
+            chat(gateway, f"{n}. {WORDS}", max_tokens=900, model="smollm2", ignore_eos=True)
         )
         for n in range(2)
     ]
